@@ -12,7 +12,7 @@ from kcr.annotations import NamespaceNames, Text
 from kcr.api.bindaddress import MAX_CONNECTIONS, BindAddress
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
-from kcr.client import Client, api_client
+from kcr.client import Client, RequestObserver, api_client
 from kcr.client.context import WRITE_CONTEXT, WriteContext, writing
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Reconciler, Right, Source, rights, watch_rights
@@ -69,6 +69,7 @@ class Manager:
         elector: Decides whether this replica leads; None for a program that runs once, or is sharded.
         webhooks: Answers the API server's reviews; `add_webhook` and `add_conversion` add to them.
         events_api: The API group of the events; set it before there are recorders.
+        request_observers: Called for each request of its tasks, beside `metrics`.
     """
 
     @checked
@@ -101,6 +102,7 @@ class Manager:
         self.namespaces: Namespaces | None = namespace if isinstance(namespace, Namespaces) else None
         self.namespace: str = namespace if isinstance(namespace, str) else ""
         self.metrics: Metrics = metrics or Metrics()
+        self.request_observers: list[RequestObserver] = []
         self.health: Health = Health()
         reviewer = client.with_options(field_manager="metrics", throttled=False)
         self._observability = Observability(reviewer, self.metrics, self.health, clock)

@@ -153,7 +153,7 @@ class Calls:
     def innermost_transport(self) -> Transport:
         """The transport that reaches the server, below those that observe, trace or fail requests."""
         transport: Transport = self._transport
-        while (inner := getattr(transport, "_inner", None)) is not None:
+        while (inner := getattr(transport, "inner", None)) is not None:
             transport = inner
         return transport
 

@@ -32,7 +32,7 @@ class AnsweredTransport:
 
     def __init__(self, inner: Transport) -> None:
         self.server: str = getattr(inner, "server", "")
-        self._inner = inner
+        self.inner = inner
         # The times of the requests that have no answer yet, in their order.
         self._began: dict[object, float] = {}
         self._has_failed = False
@@ -44,7 +44,7 @@ class AnsweredTransport:
         if request.timeout_seconds is not None:
             self._began[request_id] = asyncio.get_running_loop().time()
         try:
-            async with self._inner.send(request) as response:
+            async with self.inner.send(request) as response:
                 self._began.pop(request_id, None)
                 self._has_failed = False
                 yield response

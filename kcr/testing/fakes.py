@@ -328,13 +328,13 @@ class _Followed:
     """A transport that calls a function after each write that the server has done."""
 
     def __init__(self, inner: Transport, after_write: Callable[[], Awaitable[None]]) -> None:
-        self._inner = inner
+        self.inner = inner
         self._after_write = after_write
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         """Send one request."""
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
         if request.method != "GET" and response.status < 300:
             await self._after_write()

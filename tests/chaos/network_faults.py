@@ -106,7 +106,7 @@ class FaultyNetwork:
         compact: Callable[[], None],
         faults: Sequence[str] = _FAULTS,
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         self._rates = rates
         self._random = random
         self._group = group
@@ -141,7 +141,7 @@ class FaultyNetwork:
     @asynccontextmanager
     async def _signed(self, request: Request, author: str = CONTROLLER) -> AsyncIterator[Response]:
         token = AUTHOR.set(author)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             AUTHOR.reset(token)
             yield response
 

@@ -25,7 +25,7 @@ class RandomFaults:
         """Let things go wrong, or only a share of them."""
         self.is_over = False
         self.seen: dict[str, int] = {}
-        self._inner = inner
+        self.inner = inner
         self._random = random
         self._share = share
 
@@ -35,7 +35,7 @@ class RandomFaults:
         if answer is not None:
             yield answer
             return
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             if self.strikes("lost reply", 0.03):
                 raise TransportError("the reply was lost")
             is_watch = "watch=true" in request.target

@@ -62,7 +62,7 @@ class Witness:
         history: History,
         user: "Relabeller",
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         self._latency = latency
         # Without sharding, `shards` is 0.
         self._identity, self._shards = identity, shards
@@ -76,7 +76,7 @@ class Witness:
         if request.method != "GET" and not self._user.is_recent():
             checked("one_writer")
             wrong = await self._judge(request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             # One that is refused, such as the status of a Job that was created again since, has written nothing.
             if wrong and response.status < 300:
                 self._history.note(f"one_writer: {wrong}")
@@ -151,7 +151,7 @@ class StallingTransport:
     """
 
     def __init__(self, inner: Transport, random: Random, delay: float) -> None:
-        self._inner = inner
+        self.inner = inner
         self._random, self._delay = random, delay
         self._stalls_until = 0.0
 
@@ -169,7 +169,7 @@ class StallingTransport:
                 interruption = error
         if interruption is not None:
             raise interruption
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             await asyncio.sleep(self._random.random() * self._delay)
             yield response
 

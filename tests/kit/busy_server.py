@@ -31,14 +31,14 @@ class BusyServer:
         self.sent: Counter[int] = Counter()
         self.done: Counter[int] = Counter()
         self.targets: list[str] = []
-        self._inner = inner
+        self.inner = inner
         self._executed = 0
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if request.timeout_seconds is None:
-            assert self._inner is not None
-            async with self._inner.send(request) as response:
+            assert self.inner is not None
+            async with self.inner.send(request) as response:
                 yield response
             return
         now = asyncio.get_running_loop().time
@@ -55,10 +55,10 @@ class BusyServer:
         finally:
             self._executed -= 1
         self.done[int(now())] += 1
-        if self._inner is None:
+        if self.inner is None:
             yield MadeUp(200, BODY)
             return
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

@@ -24,12 +24,12 @@ class OpenWatches:
 
     def __init__(self, inner: Transport) -> None:
         self.open: Counter[str] = Counter()
-        self._inner = inner
+        self.inner = inner
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         plural = watched(request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             self.open[plural] += 1
             try:
                 yield response

@@ -31,7 +31,7 @@ class CutLine:
 
     def __init__(self, inner: Transport) -> None:
         self.requests = 0
-        self._inner = inner
+        self.inner = inner
         self._cut = asyncio.Event()
         self._flows = asyncio.Event()
         self._flows.set()
@@ -58,7 +58,7 @@ class CutLine:
         if not self._flows.is_set():
             await asyncio.sleep(request.timeout_seconds or 90)
             raise TransportError("nothing came")
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield ChangedResponse(response, lambda lines: self._until_cut(lines, cut))
 
     async def _until_cut(self, lines: Lines, cut: asyncio.Event) -> Lines:

@@ -36,14 +36,14 @@ class LateCreates:
             is_answered: Whether the sender gets the answers; else it waits for the timeout of the request.
         """
         self.is_late = True
-        self._inner, self._group, self._plural = inner, group, plural
+        self.inner, self._group, self._plural = inner, group, plural
         self._seconds, self._cut_after, self._is_answered = seconds, cut_after, is_answered
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         """Send one request."""
         if not self.is_late or not self._is_create(request):
-            async with self._inner.send(request) as response:
+            async with self.inner.send(request) as response:
                 yield response
             return
         delivery = self._group.create_task(self._deliver(request._replace(fence=None), self._seconds()))
@@ -65,5 +65,5 @@ class LateCreates:
 
     async def _deliver(self, request: Request, seconds: float) -> MadeUp:
         await asyncio.sleep(seconds)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             return MadeUp(response.status, await response.read(), response.headers)

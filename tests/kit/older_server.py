@@ -118,13 +118,13 @@ class OldestSchema:
     version = OLDEST
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self.unknown: set[str] = set()
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
         self.unknown.update(schema(self.version).unknown(request))
-        return self._inner.send(request)
+        return self.inner.send(request)
 
 
 class OlderServer(OldestSchema):

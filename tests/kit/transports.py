@@ -22,15 +22,15 @@ class ChangedResponse:
     ) -> None:
         self.status = inner.status
         self.headers = inner.headers
-        self._inner = inner
+        self.inner = inner
         self._lines = lines
         self._body = body
 
     async def read(self) -> bytes:
-        return self._body(await self._inner.read())
+        return self._body(await self.inner.read())
 
     def lines(self) -> Lines:
-        return self._lines(self._inner.lines())
+        return self._lines(self.inner.lines())
 
 
 class ObservedTransport:
@@ -42,7 +42,7 @@ class ObservedTransport:
         before: Callable[[Request], Awaitable[None]] | None = None,
         after: Callable[[Request, Response], Awaitable[None]] | None = None,
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         self._before = before
         self._after = after
 
@@ -50,7 +50,7 @@ class ObservedTransport:
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if self._before is not None:
             await self._before(request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             if self._after is not None:
                 await self._after(request, response)
             yield response
@@ -61,14 +61,14 @@ class LateWatches:
 
     def __init__(self, inner: Transport, random: Random, seconds: Mapping[str, float]) -> None:
         """Delay the lines of the watches of the plurals in `seconds`, by up to that long."""
-        self._inner = inner
+        self.inner = inner
         self._random = random
         self._seconds = seconds
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         most = self._seconds.get(watched(request), 0.0)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield ChangedResponse(response, lambda lines: self._delayed(lines, most)) if most else response
 
     async def _delayed(self, lines: Lines, most: float) -> Lines:
@@ -100,13 +100,13 @@ class ChangedWatches:
     def __init__(self, inner: Transport, plural: str, change: Callable[[bytes], bytes | None]) -> None:
         """Pass each line of the watches of a plural through a function, which returns None to drop it."""
         self.changed = 0
-        self._inner = inner
+        self.inner = inner
         self._plural = plural
         self._change = change
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield ChangedResponse(response, self._changed) if watched(request) == self._plural else response
 
     async def _changed(self, lines: Lines) -> Lines:
@@ -123,7 +123,7 @@ class MutatedCreates:
     def __init__(self, inner: Transport, plural: str, mutate: Callable[[dict[str, Any]], object]) -> None:
         """Pass the body of each create of a plural to a function that changes it."""
         self.mutate = mutate
-        self._inner = inner
+        self.inner = inner
         self._plural = plural
 
     @asynccontextmanager
@@ -132,7 +132,7 @@ class MutatedCreates:
             body = json.loads(request.body)
             self.mutate(body["metadata"])
             request = request._replace(body=json.dumps(body).encode())
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 
@@ -161,7 +161,7 @@ class WatchGate:
             inner: The way to the server.
             on_cut: Called when a gate opens again; the watches that it held back are cut then. Without it they go on.
         """
-        self._inner = inner
+        self.inner = inner
         self._on_cut = on_cut
         self.invalid: list[str] = []
         self.open: dict[str, asyncio.Event] = defaultdict(_set_event)
@@ -169,7 +169,7 @@ class WatchGate:
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         plural = watched(request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             if response.status == 422 and "/jobs/" in request.target:
                 self.invalid.append((await response.read()).decode())
             yield ChangedResponse(response, lambda lines: self._held(lines, self.open[plural])) if plural else response

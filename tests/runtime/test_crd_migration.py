@@ -28,7 +28,7 @@ class Interrupted:
     """Does something before the first write of an object or of a status."""
 
     def __init__(self, inner: Transport, path: str, action: Callable[[], Awaitable[object]]) -> None:
-        self._inner, self._path, self._action = inner, path, action
+        self.inner, self._path, self._action = inner, path, action
         self._is_done = False
 
     @asynccontextmanager
@@ -38,7 +38,7 @@ class Interrupted:
         if is_write and request.target.startswith(self._path) and not self._is_done:
             self._is_done = True
             await self._action()
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

@@ -49,7 +49,7 @@ class Silent:
     """A transport to a server that does not answer who has written an object."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self.asked = 0
 
     @asynccontextmanager
@@ -57,7 +57,7 @@ class Silent:
         if "fieldSelector" in request.target:
             self.asked += 1
             await asyncio.get_running_loop().create_future()
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

@@ -169,6 +169,7 @@ class APIServer:
         self.advisers: list[Adviser] = []
         self.metrics: list[resource_metrics.MetricsSource] = []
         self.users: dict[str, User] = {}
+        self._observers = OBSERVERS.get()
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage, self._clock, self._random = storage, clock, random
         self._routes = Routes((*kinds, *REVIEW_KINDS, BINDINGS), version)
@@ -201,7 +202,7 @@ class APIServer:
         response = as_accepted(response, headers.get("accept", ""))
         if request.method == "HEAD":
             response = response._replace(body=b"")
-        for observe in OBSERVERS:
+        for observe in self._observers:
             observe(request, response)
         return response
 

@@ -28,7 +28,7 @@ class CrashingTransport:
 
     @checked
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self._crash_after: int | None = None
         self._lost_replies: dict[int, Loss] = {}
         self.writes: int = 0
@@ -59,7 +59,7 @@ class CrashingTransport:
     @asynccontextmanager
     async def _send(self, request: Request) -> AsyncIterator[Response]:
         await self._hang_if_crashed()
-        async with self._inner.send(request) as reply:
+        async with self.inner.send(request) as reply:
             response = reply
             if request.method in _WRITES:
                 self._count()

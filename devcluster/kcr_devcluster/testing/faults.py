@@ -188,7 +188,7 @@ class FaultyTransport:
             random: The source of randomness for rules with a chance.
         """
         self.calls: list[Call] = []
-        self._inner = inner
+        self.inner = inner
         self._random = random or randomness.Random(0)
         self._rules: list[Rule] = []
 
@@ -242,7 +242,7 @@ class FaultyTransport:
                 case _Fail(error):
                     yield refusal(error)
                     return
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             reply = response
             for fault in faults:
                 match fault:

@@ -11,8 +11,7 @@ from structlog.contextvars import get_contextvars
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
 from kcr.client import Request
-from kcr.client.context import WRITE_CONTEXT, writing
-from kcr.client.wire.observed import OBSERVERS
+from kcr.client.context import writing
 from kcr.manager import Manager
 from kcr.testing.fakes import FakeManager
 from kcr_devcluster.apiserver.authorization import Attributes, request_attributes
@@ -64,16 +63,14 @@ class SeenRequests:
 
     def __init__(self, manager: Manager) -> None:
         self.all: list[SentRequest] = []
-        self._manager = manager
+        self._fallback = _OF_THE_TEST if isinstance(manager, FakeManager) else ""
         # Where those are that may still be read.
         self._places: dict[int, int] = {}
 
     def answered(self, request: Request, code: int, seconds: float) -> None:
         """Note a request; see `RequestObserver`."""
-        if WRITE_CONTEXT.get().manager is self._manager:
-            self._places[id(request)] = len(self.all)
-            fallback = _OF_THE_TEST if isinstance(self._manager, FakeManager) else ""
-            self.all.append(sent_request(request, code, fallback))
+        self._places[id(request)] = len(self.all)
+        self.all.append(sent_request(request, code, self._fallback))
 
     def received(self, request: Request, size: int) -> None:
         """Note the size of an answer."""
@@ -202,9 +199,9 @@ def requests(manager: Manager) -> Iterator[SeenRequests]:
         manager: A manager that runs, or will.
     """
     seen = SeenRequests(manager)
-    OBSERVERS.append(seen)
+    manager.request_observers.append(seen)
     try:
         with writing(manager=manager) if isinstance(manager, FakeManager) else nullcontext():
             yield seen
     finally:
-        OBSERVERS.remove(seen)
+        manager.request_observers.remove(seen)

@@ -5,17 +5,20 @@ used a right that it does not declare. Workers of pytest-xdist hand in what they
 """
 
 from collections.abc import Generator
+from functools import wraps
+from typing import Any
 
 import msgspec
 import pytest
 
-from kcr.client.wire.observed import OBSERVERS
 from kcr.controller import Right
+from kcr.manager import Manager
 from kcr_devcluster.testing.rights import LackingRight, RightsInUse, Scope, spoken
 from kcr_devcluster.yaml_writer import yaml_documents
 
 _KEY = "kcr_rights"
 _IN_USE = pytest.StashKey[RightsInUse]()
+_PATCH = pytest.StashKey[pytest.MonkeyPatch]()
 _REMEDY = "declare them with manager.add_controller(…, rights=kcr.rights(…)), or leave these requests out"
 
 
@@ -28,14 +31,22 @@ class _HandedIn(msgspec.Struct):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Observe the requests of managers."""
+    """Observe the requests of each manager that is made."""
     in_use = config.stash[_IN_USE] = RightsInUse()
-    OBSERVERS.append(in_use)
+    patch = config.stash[_PATCH] = pytest.MonkeyPatch()
+    make = Manager.__init__
+
+    @wraps(make)
+    def observed(manager: Manager, *args: Any, **options: Any) -> None:
+        make(manager, *args, **options)
+        manager.request_observers.append(in_use)
+
+    patch.setattr(Manager, "__init__", observed)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Observe them no more."""
-    OBSERVERS.remove(config.stash[_IN_USE])
+    config.stash[_PATCH].undo()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,11 +16,11 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
-from kcr_devcluster.observers import OBSERVERS
+from kcr_devcluster.observers import observing
 
 if TYPE_CHECKING:  # pytest imports the plugin in every project
     from kcr_devcluster.apiserver.protocol.responses import APIResponse
@@ -65,14 +65,9 @@ class Timeline:
         self.entries: deque[RecordedWrite] = deque(maxlen=KEPT)
         self.count: int = 0
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Record the writes to all embedded servers while the context lives."""
-        OBSERVERS.append(self._note)
-        try:
-            yield
-        finally:
-            OBSERVERS.remove(self._note)
+    def recording(self) -> AbstractContextManager[None]:
+        """Record the writes to the embedded servers that are made while the context lives."""
+        return observing(self._note)
 
     def _note(self, request: "HTTPRequest", response: "APIResponse") -> None:
         if request.method == "GET":

@@ -43,28 +43,23 @@ class RequestObserver(Protocol):
         ...
 
 
-# The test kit's observers of the requests that managers send.
-OBSERVERS: list[RequestObserver] = []
-
-
 class ObservedTransport:
     """Reports requests to an observer, else to the sending manager's metrics; each retry and each watch is one."""
 
     def __init__(self, inner: Transport, observer: RequestObserver | None) -> None:
-        self._inner = inner
+        self.inner = inner
         self._observer = observer
         self.server: str = getattr(inner, "server", "")  # empty for one in process
         self._home = HomeLoop()
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
-        exchange, manager = self._inner.send(request), WRITE_CONTEXT.get().manager
+        exchange, manager = self.inner.send(request), WRITE_CONTEXT.get().manager
         observer = self._observer
-        if observer is None:
-            if manager is None:
-                return exchange
-            observer = manager.metrics.requests(urlsplit(self.server).netloc or "in-process")
-        return _Exchange(exchange, request, (observer, *(OBSERVERS if manager else ())), self._home.call)
+        if manager is None:
+            return exchange if observer is None else _Exchange(exchange, request, (observer,), self._home.call)
+        observer = observer or manager.metrics.requests(urlsplit(self.server).netloc or "in-process")
+        return _Exchange(exchange, request, (observer, *manager.request_observers), self._home.call)
 
 
 class _Exchange:
@@ -120,12 +115,12 @@ class TracedTransport:
     """Makes a client span of each request that another transport sends, when the program has a tracer provider."""
 
     def __init__(self, inner: ObservedTransport) -> None:
-        self._inner = inner
+        self.inner = inner
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
         tracer = find_tracer()
-        return self._inner.send(request) if tracer is None else _Traced(self._inner, request, tracer)
+        return self.inner.send(request) if tracer is None else _Traced(self.inner, request, tracer)
 
 
 class _Traced:

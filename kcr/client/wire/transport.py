@@ -59,7 +59,7 @@ class Response(Protocol):
 
 
 class Transport(Protocol):
-    """Sends a request and gives its answer for as long as the context lives.
+    """Sends a request and gives its answer for as long as the context lives; one that wraps another has it as `inner`.
 
     Raises:
         TransportError: No answer came, or it broke off; from `send`, `read` and `lines` alike.

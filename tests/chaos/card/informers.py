@@ -202,11 +202,11 @@ class HostileObjects:
 
     def __init__(self, inner: Transport) -> None:
         self.hostile: dict[bytes, Callable[[bytes], bytes]] = {}
-        self._inner = inner
+        self.inner = inner
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield ChangedResponse(response, self._lines, self._body)
 
     async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from kcr_devcluster.apiserver.server import HTTPRequest
-from kcr_devcluster.observers import OBSERVERS
+from kcr_devcluster.observers import observing
 from kcr_devcluster.testing.timeline import Timeline
 from tests.chaos import tally
 from tests.chaos.card import rows
@@ -52,13 +52,11 @@ class Writes:
     @contextmanager
     def recording(self) -> Iterator[None]:
         tally.ON_BROKEN[:] = [self._break]
-        with self._timeline.recording():
-            OBSERVERS.append(self._answer)
-            try:
+        try:
+            with self._timeline.recording(), observing(self._answer):
                 yield
-            finally:
-                OBSERVERS.remove(self._answer)
-                tally.ON_BROKEN.clear()
+        finally:
+            tally.ON_BROKEN.clear()
 
     def up_to(self, wrong: str) -> str:
         """Return the history up to now, which ends with a broken law."""

@@ -40,7 +40,7 @@ class SingleEvent:
 
     def __init__(self, inner: Transport, plural: str = "", number: int = 0, how: str = "") -> None:
         """Disturb the event of a number, from 1, among those of the watches of a plural; 0 for none."""
-        self._inner = inner
+        self.inner = inner
         self._plural, self._number, self._how = plural, number, how
         self.seen: Counter[str] = Counter()
         self._other = asyncio.Event()
@@ -48,7 +48,7 @@ class SingleEvent:
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         plural = watched(request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield ChangedResponse(response, lambda lines: self._lines(lines, plural)) if plural in PLURALS else response
 
     async def _lines(self, lines: Lines, plural: str) -> Lines:
@@ -91,7 +91,7 @@ class OlderReplicas:
     """
 
     def __init__(self, inner: Transport, cluster: EmbeddedCluster, random: Random) -> None:
-        self._inner = inner
+        self.inner = inner
         self._random = random
         self._cluster = cluster
         # The newest version that the client was shown, by kind.
@@ -102,7 +102,7 @@ class OlderReplicas:
     async def send(self, request: Request) -> AsyncIterator[Response]:
         plural = watched(request)
         if plural not in PLURALS or self.healed:
-            async with self._inner.send(request) as response:
+            async with self.inner.send(request) as response:
                 yield response
             return
         revision = self._cluster.storage.revision
@@ -145,7 +145,7 @@ class LostRights:
     """
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self.taken: set[tuple[str, str]] = set()
 
     @asynccontextmanager
@@ -155,5 +155,5 @@ class LostRights:
             met("rights: refused")
             yield refusal(made(ForbiddenError))
             return
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response

@@ -32,7 +32,7 @@ class Meddling:
     """A transport on which something happens before each request is sent."""
 
     def __init__(self, inner: Transport, before: Callable[[Request], Awaitable[None]]) -> None:
-        self._inner = inner
+        self.inner = inner
         self._before = before
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
@@ -41,7 +41,7 @@ class Meddling:
     @asynccontextmanager
     async def _send(self, request: Request) -> AsyncIterator[Response]:
         await self._before(request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

@@ -23,13 +23,13 @@ class SlowServer:
     """A transport to a server that takes 20 ms for each write."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if request.method != "GET":
             await asyncio.sleep(0.02)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

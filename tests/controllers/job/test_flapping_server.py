@@ -25,7 +25,7 @@ class Flapping:
     """A transport to a server that is away at times: connections are refused, watches cut, old versions expired."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self._back = asyncio.Event()
         self._back.set()
         # The paths whose next watch from a version is answered with 410.
@@ -53,7 +53,7 @@ class Flapping:
         try:
             async with asyncio.timeout(None) as cut:
                 self._cuts.add(cut)
-                async with self._inner.send(request) as response:
+                async with self.inner.send(request) as response:
                     yield response
         except TimeoutError:
             raise TransportError("connection reset by peer") from None

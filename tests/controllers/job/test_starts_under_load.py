@@ -35,7 +35,7 @@ class BusyServer:
     """A transport to a server that takes 20 ms for each write, and counts those of each Job's status."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self.status_writes: Counter[str] = Counter()
 
     @asynccontextmanager
@@ -45,7 +45,7 @@ class BusyServer:
         path = request.target.partition("?")[0]
         if path.endswith("/status"):
             self.status_writes[path.split("/")[-2]] += 1
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

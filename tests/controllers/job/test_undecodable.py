@@ -31,12 +31,12 @@ class UndecodableObjects:
     """A transport whose server has stored what the embedded one would not."""
 
     def __init__(self, inner: Transport, how: str) -> None:
-        self._inner = inner
+        self.inner = inner
         self._how = MANGLED[how]
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield ChangedResponse(response, self._lines, self._how)
 
     async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -27,7 +27,7 @@ class Unreliable:
     """
 
     def __init__(self, inner: Transport, every: int) -> None:
-        self._inner = inner
+        self.inner = inner
         self._every = every
         self._random = random.Random(every)
         self._failures = 0
@@ -41,7 +41,7 @@ class Unreliable:
         self._failures += fails
         if fails and self._failures % 2 == 0:
             raise TransportError("never sent")
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             if fails and "watch=true" not in request.target:
                 raise TransportError("answer lost")
             yield response

@@ -27,11 +27,11 @@ class Wiretap:
 
     def __init__(self, inner: Transport) -> None:
         self.received = b""
-        self._inner = inner
+        self.inner = inner
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             self._read, self._lines = response.read, response.lines
             self.status, self.headers = response.status, response.headers
             yield self

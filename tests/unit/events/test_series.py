@@ -32,7 +32,7 @@ class Wire:
     """The way to a server: it counts the requests, loses replies, and is cut after a number of them."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        self.inner = inner
         self.requests: list[str] = []
         self.lose_replies = 0
         self.cut_after = 1000
@@ -41,7 +41,7 @@ class Wire:
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if len(self.requests) >= self.cut_after:
             await asyncio.get_running_loop().create_future()
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             if request.method != "GET":
                 self.requests.append(f"{request.method} {request.target.split('/')[2]}")
             if self.lose_replies:

@@ -107,14 +107,14 @@ def test_long_line_is_cut() -> None:
 @pytest.mark.kcr_virtual
 async def test_long_story_is_cut_at_its_beginning(kcr_clock: VirtualClock) -> None:
     timeline = Timeline()
-    async with EmbeddedCluster(clock=kcr_clock, runtime=None, gc=False) as cluster:
-        with timeline.recording():
-            client = cluster.client.with_options(field_manager="me")
-            created = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
-            for number in range(KEPT):
-                await client.merge_patch(ConfigMap, created.key, {"data": {"n": str(number)}})
-                await client.get(ConfigMap, created.key)
-        await client.delete(ConfigMap, created.key)
+    with timeline.recording():
+        served = EmbeddedCluster(clock=kcr_clock, runtime=None, gc=False)
+    async with served as cluster:
+        client = cluster.client.with_options(field_manager="me")
+        created = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+        for number in range(KEPT):
+            await client.merge_patch(ConfigMap, created.key, {"data": {"n": str(number)}})
+            await client.get(ConfigMap, created.key)
     _, left_out, *lines = timeline.text().splitlines()
     assert left_out == f"({KEPT + 1 - SHOWN} earlier writes are left out)"
     assert len(lines) == SHOWN

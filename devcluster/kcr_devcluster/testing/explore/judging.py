@@ -1,7 +1,6 @@
 """Judges each request of the operator: by the declared rights, and by how many a reconcile takes."""
 
 from kcr.client import Request
-from kcr.client.context import WRITE_CONTEXT
 from kcr.manager import Manager
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.testing.explore.line import described
@@ -25,8 +24,6 @@ class RequestJudge:
 
     def answered(self, request: Request, code: int, seconds: float) -> None:
         """Judge a request; see `RequestObserver`."""
-        if WRITE_CONTEXT.get().manager is not self._manager:
-            return
         sent = sent_request(request, code)
         if sent.reconcile and sent.attributes.verb != "watch":
             self._recorder.requests[sent.controller, sent.reconcile] += 1

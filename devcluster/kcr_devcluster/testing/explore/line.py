@@ -78,7 +78,7 @@ class Line:
             recorder: Notes what happens.
             on_cut: Called when the line is cut, while the process lives on.
         """
-        self._inner, self._plan, self._recorder, self._on_cut = inner, plan, recorder, on_cut
+        self.inner, self._plan, self._recorder, self._on_cut = inner, plan, recorder, on_cut
         self._is_cut = False
         self._random = Random(plan.jitter)
 
@@ -87,11 +87,11 @@ class Line:
         call = call_of(request.method, request.target)
         if self._is_cut:
             return self._time_out(request)
-        if self._inner.crashed.is_set():
-            return self._inner.send(request)
+        if self.inner.crashed.is_set():
+            return self.inner.send(request)
         if call.verb == "watch" and call.resource[2] not in _SIDE:
             return self._watch(request)
-        return self._write(request, call) if is_write(call) else self._inner.send(request)
+        return self._write(request, call) if is_write(call) else self.inner.send(request)
 
     @asynccontextmanager
     async def _time_out(self, request: Request) -> AsyncIterator[Response]:
@@ -102,7 +102,7 @@ class Line:
     @asynccontextmanager
     async def _write(self, request: Request, call: Call) -> AsyncIterator[Response]:
         await asyncio.sleep(_WRITE_SECONDS)
-        if self._inner.crashed.is_set():
+        if self.inner.crashed.is_set():
             await asyncio.get_running_loop().create_future()
         recorder, steps, what = self._recorder, self._recorder.steps, described(request, call)
         recorder.writes.append(f"{call.verb} {what}")
@@ -118,7 +118,7 @@ class Line:
             yield refusal(error)
             return
         await self._end_line(fault, request)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             answer = await response.read() if call.verb == "create" and response.status < 300 else b""
             steps[place] = steps[place]._replace(status=response.status, what=described(request, call, answer))
             recorder.writes[number - 1] = f"{call.verb} {recorder.names.stable(steps[place].what)}"
@@ -128,7 +128,7 @@ class Line:
     async def _end_line(self, fault: str, request: Request) -> None:
         """Crash, or cut the line, before a request is sent."""
         if fault == "crash-before":
-            self._inner.crash_after(0)
+            self.inner.crash_after(0)
         if fault == "hand-over":
             self._is_cut = True
             self._on_cut()
@@ -140,7 +140,7 @@ class Line:
         if fault == "reply-lost":
             raise TransportError(f"{request.method} {request.target}: explore: the reply was lost")
         if fault == "crash-after":
-            self._inner.crash_after(0)
+            self.inner.crash_after(0)
             await asyncio.get_running_loop().create_future()
         if fault == "reply-late":
             await asyncio.sleep(LATE_SECONDS)
@@ -156,12 +156,12 @@ class Line:
         else:
             return
         with acting(OTHER):
-            async with self._inner.send(other) as response:
+            async with self.inner.send(other) as response:
                 await response.read()
 
     @asynccontextmanager
     async def _watch(self, request: Request) -> AsyncIterator[Response]:
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield _Watch(response, lambda lines: self._events(lines, "sendInitialEvents=true" in request.target))
 
     async def _events(self, lines: AsyncIterator[bytes], is_first_list: bool) -> AsyncIterator[bytes]:

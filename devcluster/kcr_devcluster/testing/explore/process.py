@@ -8,7 +8,6 @@ from random import Random
 
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client, Transport
-from kcr.client.wire.observed import OBSERVERS
 from kcr.clock import Clock
 from kcr.controller import Controller
 from kcr.manager import Manager
@@ -86,8 +85,7 @@ class Operator:
         manager = Manager(client, clock=self._clock, random=Random(number), leader_election=elector)
         attach(self._setups(), manager, {}, take_over=True)
         self.has_webhooks = bool(manager.webhooks.paths)
-        judge = RequestJudge(manager, self._recorder)
-        OBSERVERS.append(judge)
+        manager.request_observers.append(RequestJudge(manager, self._recorder))
         tasks = [group.create_task(self._run(manager, process)), group.create_task(self._get_ready(manager))]
         try:
             await process.crashed.wait()
@@ -98,7 +96,6 @@ class Operator:
                 controller.skip_grace_period()
             for task in tasks:
                 task.cancel()
-            OBSERVERS.remove(judge)
 
     def _elector(self, client: Client, number: int) -> LeaderElector | None:
         if not self._plan.has("hand-over"):

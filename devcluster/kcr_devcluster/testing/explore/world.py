@@ -110,13 +110,13 @@ class Users:
             recorder: Notes the writes.
             steps: How many writes the scenario may make; None for all.
         """
-        self._inner, self._operator, self._recorder, self._left = inner, operator, recorder, steps
+        self.inner, self._operator, self._recorder, self._left = inner, operator, recorder, steps
         self.over: asyncio.Event = asyncio.Event()
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
         call = call_of(request.method, request.target)
-        return self._write(request) if is_write(call) else self._inner.send(request)
+        return self._write(request) if is_write(call) else self.inner.send(request)
 
     @asynccontextmanager
     async def _write(self, request: Request) -> AsyncIterator[Response]:
@@ -131,7 +131,7 @@ class Users:
         call, steps = call_of(request.method, request.target), self._recorder.steps
         place, step = len(steps), Step(now(), SCENARIO, call.verb, described(request, call))
         steps.append(step)
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             steps[place] = step._replace(status=response.status)
             yield response
 

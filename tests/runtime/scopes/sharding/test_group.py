@@ -23,13 +23,13 @@ class Interrupted:
     """A wire on which something happens before each list."""
 
     def __init__(self, inner: Transport, before: Callable[[], Awaitable[object]]) -> None:
-        self._inner, self._before = inner, before
+        self.inner, self._before = inner, before
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if "labelSelector" in request.target:
             await self._before()
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

@@ -58,7 +58,7 @@ class NeedsConversion:
     """A server that lists ConfigMaps only once the webhook converts: until then it refuses."""
 
     def __init__(self, inner: Any, convert: Callable[[], Any]) -> None:
-        self._inner, self._convert = inner, convert
+        self.inner, self._convert = inner, convert
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Any]:
@@ -67,7 +67,7 @@ class NeedsConversion:
                 await self._convert()
             except (aiohttp.ClientError, KeyError) as error:
                 raise TransportError(f"conversion webhook failed: {error}") from error
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 

@@ -55,7 +55,7 @@ class Cut:
     """A transport that is cut after some writes: the last one is stored, or not, and its answer is lost."""
 
     def __init__(self, inner: Any, writes: int, *, stores_last: bool) -> None:
-        self._inner, self._left, self._stores_last = inner, writes, stores_last
+        self.inner, self._left, self._stores_last = inner, writes, stores_last
         self.is_cut = asyncio.Event()
 
     @asynccontextmanager
@@ -66,11 +66,11 @@ class Cut:
             self._left -= 1
             if self._left == 0:
                 if self._stores_last:
-                    async with self._inner.send(request) as response:
+                    async with self.inner.send(request) as response:
                         await response.read()
                 self.is_cut.set()
                 raise TransportError("cut")
-        async with self._inner.send(request) as response:
+        async with self.inner.send(request) as response:
             yield response
 
 
@@ -253,12 +253,12 @@ class Refusing:
     """A transport of a client that may not write one configuration."""
 
     def __init__(self, inner: Any, name: str) -> None:
-        self._inner, self._name, self.refuses = inner, name, False
+        self.inner, self._name, self.refuses = inner, name, False
 
     def send(self, request: Request) -> Any:
         if self.refuses and request.method == "PATCH" and request.target.partition("?")[0].endswith(f"/{self._name}"):
             raise ForbiddenError(403, "Forbidden", "a policy denies it")
-        return self._inner.send(request)
+        return self.inner.send(request)
 
 
 async def test_configuration_that_cannot_be_written_does_not_stop_the_others(world: World) -> None:
