@@ -4,10 +4,9 @@ While a manager runs, its webhooks are configured on the server, and called thro
 program have the same webhooks: these are configured once, and any live replica is called.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
@@ -17,7 +16,7 @@ from kcr.errors import AlreadyExistsError, error_for
 from kcr.serving.webhooks import Webhooks
 from kcr.serving.webhooks.conversion import PATH as CONVERT
 from kcr.serving.webhooks.conversion import WebhookService
-from kcr_devcluster.apiserver.admission.caller import InProcessCaller
+from kcr_devcluster.apiserver.admission.caller import Handler
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.webhook_manifests import webhook_configurations
 
@@ -28,7 +27,9 @@ _SERVICE = WebhookService()
 class _Replicas:
     """The managers that run with the same webhooks, and the Service that stands for them."""
 
-    def __init__(self, service: WebhookService) -> None:
+    def __init__(self, same: bytes, service: WebhookService) -> None:
+        # What they have in common, as JSON.
+        self.same = same
         self.service = service
         self.live: list[HostedWebhooks] = []
         # Those with synced caches.
@@ -37,13 +38,9 @@ class _Replicas:
         # Users see no Service for it, so the configurations have a URL.
         self.url = f"https://{service.name}.{service.namespace}.svc"
 
-    async def handle(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+    async def __call__(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         replicas = self.live if path == CONVERT else self.reviewing
         return await replicas[0].handle(path, body, seconds)
-
-
-# By the webhooks' configurations, as JSON. The server itself knows nothing of managers.
-_HOSTED: WeakKeyDictionary[APIServer, dict[bytes, _Replicas]] = WeakKeyDictionary()
 
 
 class HostedWebhooks:
@@ -74,25 +71,21 @@ class HostedWebhooks:
     async def serving(self) -> AsyncIterator[None]:
         """Let the server call them for as long as the context lives: for conversions at first."""
         self._manager = WRITE_CONTEXT.get().manager
-        server, webhooks, hosted = self._server, self._webhooks, _HOSTED.setdefault(self._server, {})
+        server, webhooks, handlers = self._server, self._webhooks, self._server.admission.caller.handlers
         same = msgspec.json.encode((webhook_configurations(webhooks.rules, _SERVICE), webhooks.paths))
-        if same not in hosted:
-            taken = {one.service.name for one in hosted.values()}
-            names = (_SERVICE.name, *(f"{_SERVICE.name}-{number}" for number in range(2, len(taken) + 2)))
-            hosted[same] = _Replicas(_SERVICE._replace(name=next(name for name in names if name not in taken)))
-        replicas = self._replicas = hosted[same]
+        replicas = self._replicas = _replicas(handlers, same)
         replicas.live.append(self)
-        caller, keys = _caller_of(server), {replicas.key, replicas.url}
+        keys = {replicas.key, replicas.url}
+        handlers.update(dict.fromkeys(keys, replicas))
         try:
             keys |= await _conversion_services(server, webhooks)
-            caller.handlers |= dict.fromkeys(keys, replicas.handle)
+            handlers.update(dict.fromkeys(keys, replicas))
             yield
         finally:
             replicas.live.remove(self)
             if not replicas.live:
-                del hosted[same]
                 for key in keys:
-                    caller.handlers.pop(key, None)
+                    handlers.pop(key, None)
 
     @asynccontextmanager
     async def reviewing(self) -> AsyncIterator[None]:
@@ -114,11 +107,13 @@ class HostedWebhooks:
                 await _call(self._server, "DELETE", f"{_path_of(manifest)}/{_name_of(replicas)}")
 
 
-def _caller_of(server: APIServer) -> InProcessCaller:
-    """Return the caller of handlers in this process; webhooks elsewhere are called as before."""
-    if not isinstance(server.admission.caller, InProcessCaller):
-        server.admission.caller = InProcessCaller(server.admission.caller)
-    return server.admission.caller
+def _replicas(handlers: Mapping[str, Handler], same: bytes) -> _Replicas:
+    """Return the replicas with the same webhooks among the handlers of a server, or new ones with another name."""
+    hosted = [one for one in handlers.values() if isinstance(one, _Replicas)]
+    taken = {one.service.name for one in hosted}
+    names = (_SERVICE.name, *(f"{_SERVICE.name}-{number}" for number in range(2, len(taken) + 2)))
+    made = _Replicas(same, _SERVICE._replace(name=next(name for name in names if name not in taken)))
+    return next((one for one in hosted if one.same == same), made)
 
 
 def _name_of(replicas: _Replicas) -> str:

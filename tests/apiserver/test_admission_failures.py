@@ -53,16 +53,13 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-class RefusingCaller:
-    """A caller that cannot read the authority of a webhook."""
-
-    async def call(self, client_config: dict[str, Any], body: bytes, seconds: float) -> tuple[int, bytes]:
-        raise NoClientError("unable to load root certificates: unable to parse bytes as PEM block")
+async def _unreadable_authority(path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+    raise NoClientError("unable to load root certificates: unable to parse bytes as PEM block")
 
 
 async def test_webhook_without_a_readable_authority_is_not_called(api: Api, webhooks: Webhooks) -> None:
     await webhooks.add("Validating", "one")
-    api.server.admission.caller = RefusingCaller()
+    webhooks.caller.handlers["https://one"] = _unreadable_authority
     reply = await api.call("POST", PODS, pod("pa"))
     words = "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
     assert (reply.status, reply.body["message"]) == (500, f"{PREFIX}{words}")
@@ -78,7 +75,8 @@ class DefectiveCaller:
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
 async def test_defect_of_the_server_is_named(api: Api, webhooks: Webhooks, kind: str) -> None:
     await webhooks.add(kind, "one")
-    api.server.admission.caller = DefectiveCaller()
+    webhooks.caller.handlers.clear()
+    webhooks.caller.fallback = DefectiveCaller()
     reply = await api.call("POST", PODS, pod("pa"))
     assert (reply.status, reply.body["message"]) == (500, "Internal error occurred: LookupError: no such thing")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kcr_devcluster.apiserver.admission.caller import Handler, InProcessCaller
+from kcr_devcluster.apiserver.admission.caller import Handler
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, Json, definition, spec_schema, version, widget
 
@@ -105,8 +105,7 @@ class Converter:
 def serve(api: Api) -> Converter:
     """Serve the webhook."""
     converter = Converter()
-    api.server.admission.caller = caller = InProcessCaller()
-    caller.handlers["default/converter"] = converter
+    api.server.admission.caller.handlers["default/converter"] = converter
     return converter
 
 
@@ -119,11 +118,10 @@ async def install(api: Api, stored: str = "v1", **more: Any) -> Converter:
 
 def replace_webhook(api: Api, handler: Handler | None) -> None:
     """Have another function answer the reviews; None for no answers."""
-    caller = api.server.admission.caller
-    assert isinstance(caller, InProcessCaller)
-    caller.handlers.clear()
+    handlers = api.server.admission.caller.handlers
+    handlers.clear()
     if handler is not None:
-        caller.handlers["default/converter"] = handler
+        handlers["default/converter"] = handler
 
 
 async def redefine(api: Api, stored: str, **more: Any) -> None:

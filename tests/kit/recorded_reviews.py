@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from kcr_devcluster.apiserver.admission.caller import InProcessCaller
 from kcr_devcluster.apiserver.authentication import User
 from tests.kit.api import Api, Reply
 from tests.kit.recordings import NOTICE
@@ -120,9 +119,7 @@ class Recorder:
         self.api = Api(api.server, User("admin", uid="admin", groups=("system:masters", "system:authenticated")))
         self._answers: Mapping[str, dict[str, Any]] = {}
         self._reviews: list[RecordedReview] = []
-        caller = InProcessCaller()
-        caller.handlers[HOOKS] = self._handle
-        api.server.admission.caller = caller
+        api.server.admission.caller.handlers[HOOKS] = self._handle
 
     async def _handle(self, target: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         name, review = target.strip("/"), msgspec.json.decode(body)

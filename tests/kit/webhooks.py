@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from kcr_devcluster.apiserver.admission.caller import InProcessCaller
 from tests.kit.api import Api
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -35,8 +34,7 @@ class Webhooks:
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self.caller = InProcessCaller()
-        api.server.admission.caller = self.caller
+        self.caller = api.server.admission.caller
         self.requests: dict[str, list[dict[str, Any]]] = {}
         self.paths: list[str] = []
 

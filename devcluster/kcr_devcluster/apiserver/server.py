@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kcr.clock import Clock
+from kcr_devcluster.apiserver.admission.caller import WebhookCaller
 from kcr_devcluster.apiserver.admission.chain import REQUEST_SECONDS, respond
 from kcr_devcluster.apiserver.admission.policies.plugins import make_admission
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
@@ -145,6 +146,7 @@ class APIServer:
         authorizer: Rbac | None = None,
         sharded_list_and_watch: bool = False,
         version: KubernetesVersion = DEFAULT,
+        caller: WebhookCaller | None = None,
     ) -> None:
         """Make a server with the namespaces and priority classes that always exist.
 
@@ -158,6 +160,7 @@ class APIServer:
             authorizer: Decides whether a user may do something; None allows every request.
             sharded_list_and_watch: Whether `shardSelector` has an effect.
             version: The version of Kubernetes.
+            caller: The connections to webhooks; None for none.
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
@@ -173,7 +176,7 @@ class APIServer:
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage, self._clock, self._random = storage, clock, random
         self._routes = Routes((*kinds, *REVIEW_KINDS, BINDINGS), version)
-        self.admission = make_admission(context, self._routes, self.authorizer)
+        self.admission = make_admission(context, self._routes, self.authorizer, caller)
         self._max_backlog, self._watches = max_watch_backlog, OpenWatches()
         self._ignored_parameters = () if sharded_list_and_watch else ("shardSelector",)
         self._metrics = ServerMetrics(storage, self._routes, self._watches, self.admission.metrics)

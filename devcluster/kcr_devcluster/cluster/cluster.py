@@ -133,6 +133,7 @@ class EmbeddedCluster:
     def _make_server(self, options: _Keywords) -> None:
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         self.storage: Storage = Storage(journal, self._clock)
+        self._webhooks = HTTPCaller(Services(self.storage, options.webhook_services))
         authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
         version = options.kubernetes_version
         self._kinds = kinds_in(with_gangs(ALL_KINDS, version) if options.gangs else ALL_KINDS, version)
@@ -150,12 +151,11 @@ class EmbeddedCluster:
             authorizer=authorizer,
             sharded_list_and_watch=options.sharded_list_and_watch,
             version=version,
+            caller=self._webhooks,
         )
         define(self.server, definitions_of(options.kinds))
 
     def _set_up(self, options: _Keywords) -> None:
-        self._webhooks = HTTPCaller(Services(self.storage, options.webhook_services))
-        self.server.admission.caller = self._webhooks
         self.transport: InProcessTransport = InProcessTransport(self.server)
         self.client: Client = Client(self.transport)
         # Its own randomness, so that the controllers change no name or uid that the server draws.

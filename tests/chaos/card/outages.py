@@ -28,7 +28,7 @@ from kcr.client import Client
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ApiError, NotFoundError
 from kcr.testing import VirtualClock
-from kcr_devcluster.apiserver.admission.caller import NoCaller
+from kcr_devcluster.apiserver.admission.caller import WebhookCallError
 from kcr_devcluster.apiserver.http.watches.watching import Watch
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
@@ -208,6 +208,9 @@ _RIGHTS = (
 )  # fmt: skip
 
 
+_AWAY = "https://away.example.dev"
+
+
 async def rights(seed: int) -> list[str]:
     """What a controller needs is taken away and given back: a quota, rights, a webhook in the way of its pods."""
     random, clock = Random(seed), VirtualClock()
@@ -215,7 +218,7 @@ async def rights(seed: int) -> list[str]:
     scenario = SCENARIOS[name]
     options = {"job_pod_failure_backoff": 1.0, "max_job_pod_failure_backoff": 20.0, **scenario.options}
     async with observed(clock, options, scenario.outcome) as (cluster, history, network):
-        cluster.server.admission.caller = NoCaller()
+        cluster.server.admission.caller.handlers[_AWAY] = _no_answer
         wire = LostRights(network)
         takes: Mapping[str, Callable[[Client], Awaitable[None]]] = {"quota": _with_quota, "webhook": _with_webhook}
         async with job_controller(cluster, clock, transport=wire, seed=seed, **options), asyncio.TaskGroup() as group:
@@ -238,6 +241,10 @@ async def rights(seed: int) -> list[str]:
     return history.wrongs
 
 
+async def _no_answer(path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+    raise WebhookCallError("this server has no connections to webhooks")
+
+
 async def _with_quota(client: Client) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
     with suppress(ApiError):
@@ -247,7 +254,7 @@ async def _with_quota(client: Client) -> None:
 async def _with_webhook(client: Client) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
     webhook = {
-        "name": "pods.example.dev", "clientConfig": {"url": "https://away.example.dev"}, "sideEffects": "None",
+        "name": "pods.example.dev", "clientConfig": {"url": _AWAY}, "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "rules": [rule], "failurePolicy": "Fail",
     }  # fmt: skip
     kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}

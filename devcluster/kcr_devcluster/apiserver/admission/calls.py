@@ -11,7 +11,6 @@ from random import Random
 import msgspec
 
 from kcr_devcluster.apiserver.admission.caller import (
-    NoCaller,
     NoClientError,
     WebhookCaller,
     WebhookCallError,
@@ -72,12 +71,11 @@ class WebhookCalls:
     """Calls webhooks.
 
     Attributes:
-        caller: The connections to them.
         metrics: Counts the calls.
     """
 
-    def __init__(self, random: Random) -> None:
-        self.caller: WebhookCaller = NoCaller()
+    def __init__(self, random: Random, caller: WebhookCaller) -> None:
+        self._caller = caller
         self.metrics: AdmissionMetrics = AdmissionMetrics()
         self._random = random
 
@@ -162,7 +160,7 @@ class WebhookCalls:
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
-                return await self.caller.call(webhook.client_config, body, seconds)
+                return await self._caller.call(webhook.client_config, body, seconds)
         except TimeoutError:
             if not deadline.expired():
                 raise

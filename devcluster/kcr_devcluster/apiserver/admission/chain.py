@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from kcr_devcluster.apiserver.admission.caller import WebhookCaller
+from kcr_devcluster.apiserver.admission.caller import InProcessCaller, WebhookCaller
 from kcr_devcluster.apiserver.admission.calls import WebhookCalls
 from kcr_devcluster.apiserver.admission.configurations import Configurations
 from kcr_devcluster.apiserver.admission.matching import MatchConditions, Matcher
@@ -87,40 +87,45 @@ class Admission:
         mutating: The plugins of the mutating phase, in their order: policies, then webhooks.
         validating: The plugins of the validating phase, in their order.
         served: The kinds that are served.
+        caller: Calls webhooks: the handlers in this process that are added to it, and others through its fallback.
     """
 
-    def __init__(self, context: AdmissionContext, served: ServedIndex) -> None:
+    def __init__(
+        self,
+        context: AdmissionContext,
+        served: ServedIndex,
+        conditions: MatchConditions,
+        policies: tuple[MutatingPlugin, ValidatingPlugin],
+        caller: WebhookCaller | None,
+    ) -> None:
+        """Make the chain of a server.
+
+        Args:
+            context: The objects, the time and randomness.
+            served: The kinds that are served.
+            conditions: Evaluates the `matchConditions` of webhooks.
+            policies: The plugins before webhooks.
+            caller: The connections to webhooks; None for none.
+        """
         storage = context.storage
         self.served: ServedIndex = served
-        self._calls = WebhookCalls(context.random)
+        self.caller: InProcessCaller = InProcessCaller(caller)
+        self._calls = WebhookCalls(context.random, self.caller)
         # None until the next write, after a change of the configurations.
         self._is_needed: bool | None = None
         for kind in _CONFIGURATIONS:
             storage.cache(kind).subscribers[self._forget] = None
-        self._matchers = tuple(
-            Matcher(Configurations(storage, kind), storage, served) for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        mutating, validating = (
+            Matcher(Configurations(storage, kind), storage, served, conditions)
+            for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         )
-        self.mutating: list[MutatingPlugin] = [MutatingWebhooks(self._matchers[0], self._calls)]
-        self.validating: list[ValidatingPlugin] = [ValidatingWebhooks(self._matchers[1], self._calls)]
-
-    @property
-    def caller(self) -> WebhookCaller:
-        """The connections to webhooks; a server has none at first."""
-        return self._calls.caller
-
-    @caller.setter
-    def caller(self, caller: WebhookCaller) -> None:
-        self._calls.caller = caller
+        self.mutating: tuple[MutatingPlugin, ...] = policies[0], MutatingWebhooks(mutating, self._calls)
+        self.validating: tuple[ValidatingPlugin, ...] = policies[1], ValidatingWebhooks(validating, self._calls)
 
     @property
     def metrics(self) -> AdmissionMetrics:
         """The metrics of the calls."""
         return self._calls.metrics
-
-    def set_match_conditions(self, conditions: MatchConditions) -> None:
-        """Set the evaluation of the `matchConditions` of webhooks."""
-        for matcher in self._matchers:
-            matcher.conditions = conditions
 
     def begin(self) -> "RequestReviews | None":
         """Return the reviews of a new request, None where nothing reviews requests."""

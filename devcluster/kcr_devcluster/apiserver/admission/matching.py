@@ -19,20 +19,13 @@ from kcr_devcluster.apiserver.storage.storage import Storage
 MatchConditions = Callable[[Webhook, Review, Kind], Awaitable[bool]]
 
 
-async def no_conditions(webhook: Webhook, review: Review, kind: Kind) -> bool:
-    """Return True: nothing evaluates conditions."""
-    return True
-
-
 class Matcher:
-    """Finds the webhooks of one kind of configuration that review a request.
+    """Finds the webhooks of one kind of configuration that review a request."""
 
-    Attributes:
-        conditions: Evaluates `matchConditions`.
-    """
-
-    def __init__(self, configurations: Configurations, storage: Storage, served: ServedIndex) -> None:
-        self.conditions: MatchConditions = no_conditions
+    def __init__(
+        self, configurations: Configurations, storage: Storage, served: ServedIndex, conditions: MatchConditions
+    ) -> None:
+        self._conditions = conditions
         self._configurations = configurations
         self._storage = storage
         self._served = served
@@ -87,6 +80,6 @@ class Matcher:
             return None
         if missing is not None:
             raise missing
-        if webhook.match_conditions and not await self.conditions(webhook, review, kind):
+        if webhook.match_conditions and not await self._conditions(webhook, review, kind):
             return None
         return kind

@@ -72,7 +72,7 @@ class CustomResourceDefinitions:
         self._kinds: dict[str, ServedKinds] = {}
         self._made_of: dict[str, tuple[Any, Any]] = {}
         cache = self._storage.cache(CUSTOM_RESOURCE_DEFINITIONS)
-        cache.after_commit = self._on_commit
+        cache.after_commit[self._on_commit] = None
         for record in tuple(cache.select()):
             self._reconcile(record)
 
@@ -170,11 +170,12 @@ class CustomResourceDefinitions:
         def on_change(_: Change) -> None:
             newest = self._storage.get(record.kind, "", record.metadata.name)
             if not cache.records and newest is not None:
-                cache.after_commit = None
+                cache.after_commit.clear()
                 self._finish(newest, newest.manifest(), _COMPLETED)
 
         # The remaining objects have finalizers of their own.
-        cache.after_commit = on_change
+        cache.after_commit.clear()
+        cache.after_commit[on_change] = None
 
     def _set_terminating(self, record: Record, crd: Manifest, value: str, why: tuple[str, str]) -> bool:
         """Set the condition, and return whether that was a change."""

@@ -79,15 +79,11 @@ class Grants(NamedTuple):
 
 
 class Policy:
-    """The roles and bindings of a storage.
+    """The roles and bindings of a storage."""
 
-    Attributes:
-        on_change: Called after each change.
-    """
-
-    def __init__(self, storage: Storage) -> None:
-        """Follow a storage."""
-        self.on_change: Callable[[], None] = lambda: None
+    def __init__(self, storage: Storage, on_change: Callable[[], None]) -> None:
+        """Follow a storage, and call back after each change."""
+        self._on_change = on_change
         self._rules: dict[RoleRef, tuple[PolicyRule, ...]] = {}
         self._bindings: dict[tuple[str, str], Binding] = {}
         # The bindings by their namespace and the kind and name of each subject. Invariant: no empty values.
@@ -144,7 +140,7 @@ class Policy:
                 self._drop(kind, change.record)
             else:
                 self._set(kind, change.new)
-            self.on_change()
+            self._on_change()
 
         return follow
 

@@ -85,8 +85,7 @@ class Rbac:
     def __init__(self, storage: Storage) -> None:
         """Decide by the roles and bindings of a storage, as they are at the moment of a decision."""
         self.storage: Storage = storage
-        self.policy: Policy = Policy(storage)
-        self.policy.on_change = self._forget
+        self.policy: Policy = Policy(storage, self._forget)
         # By username, groups and namespace. Empty after each change of roles or bindings.
         self._users: dict[tuple[str, tuple[str, ...], str], _UserGrants] = {}
 

@@ -282,8 +282,8 @@ class Storage:
         for observe in self.observers:
             observe(change)
         # Last, for it may write: a change that it makes comes after this one for every subscriber.
-        if cache.after_commit is not None:
-            cache.after_commit(change)
+        for follow in tuple(cache.after_commit):
+            follow(change)
 
     def _wake(self) -> None:
         for revision, future in self._waiting:

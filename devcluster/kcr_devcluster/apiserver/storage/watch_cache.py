@@ -30,7 +30,7 @@ class WatchCache:
         # A dict for its order: subscribers are called in the order in which they subscribed.
         self.subscribers: dict[Subscriber, None] = {}
         # Called after a change when all subscribers have been, and may write: they see the changes in their order.
-        self.after_commit: Subscriber | None = None
+        self.after_commit: dict[Subscriber, None] = {}
 
     def select(self, namespace: str = "", after: str = "") -> Iterable[Record]:
         """Yield the records of a namespace (empty: of all) in order, those behind the key `after` only."""

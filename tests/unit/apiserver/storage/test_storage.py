@@ -138,7 +138,7 @@ def test_writes_after_a_commit_keep_the_order_of_changes() -> None:
         if change.new is not None and change.old is None:
             put(storage, "a", data={"x": "y"})
 
-    cache.after_commit = answer
+    cache.after_commit[answer] = None
     cache.subscribers[lambda change: seen.append(change.revision)] = None
     put(storage, "a")
     assert seen == [2, 3]

@@ -205,7 +205,6 @@ async def test_address_that_cannot_be_dialed(
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
 async def test_port_out_of_range_is_a_failed_call(kind: str, policy: str) -> None:
     async with EmbeddedCluster(runtime=None, gc=False) as cluster:
-        cluster.server.admission.caller = HTTPCaller(Services(Storage()))
         api = Api(cluster.server)
         rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
         hook = {"name": "a.example.com", "clientConfig": {"url": "https://h:99999/x"}, "rules": [rule]}

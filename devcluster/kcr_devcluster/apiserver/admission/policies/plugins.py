@@ -6,6 +6,7 @@ plugin/webhook/generic/webhook.go, ShouldCallHook.
 
 from functools import lru_cache
 
+from kcr_devcluster.apiserver.admission.caller import WebhookCaller
 from kcr_devcluster.apiserver.admission.chain import Admission
 from kcr_devcluster.apiserver.admission.configurations import Webhook
 from kcr_devcluster.apiserver.admission.matching import MatchConditions
@@ -32,23 +33,25 @@ from kcr_devcluster.apiserver.storage.admission import AdmissionContext
 from kcr_devcluster.apiserver.storage.storage import Storage
 
 
-def make_admission(context: AdmissionContext, served: ServedIndex, authorizer: Authorizer) -> Admission:
+def make_admission(
+    context: AdmissionContext, served: ServedIndex, authorizer: Authorizer, caller: WebhookCaller | None
+) -> Admission:
     """Return the chain of a server: policies are evaluated before webhooks are called.
 
     Args:
         context: The objects, the time and randomness.
         served: The kinds that are served.
         authorizer: Decides whether a user may do something.
+        caller: The connections to webhooks; None for none.
     """
-    storage, admission = context.storage, Admission(context, served)
+    storage = context.storage
 
     def matcher(policies: Kind, bindings: Kind) -> PolicyMatcher:
         return PolicyMatcher(Policies(storage, policies, bindings), storage, served, authorizer)
 
-    admission.mutating.insert(0, MutatingPolicies(matcher(MUTATING_POLICIES, MUTATING_POLICY_BINDINGS)))
-    admission.validating.insert(0, ValidatingPolicies(matcher(VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS)))
-    admission.set_match_conditions(_match_conditions(storage, authorizer))
-    return admission
+    mutating = MutatingPolicies(matcher(MUTATING_POLICIES, MUTATING_POLICY_BINDINGS))
+    validating = ValidatingPolicies(matcher(VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS))
+    return Admission(context, served, _match_conditions(storage, authorizer), (mutating, validating), caller)
 
 
 def _match_conditions(storage: Storage, authorizer: Authorizer) -> MatchConditions:
