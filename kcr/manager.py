@@ -68,12 +68,12 @@ class Manager:
         health: The health checks; controllers add their own.
         elector: Decides whether this replica leads; None for a program that runs once, or is sharded.
         webhooks: Answers the API server's reviews; `add_webhook` and `add_conversion` add to them.
-        events_api: The API group of the events; set it before there are recorders.
+        events_api: The API group of the events.
         request_observers: Called for each request of its tasks, beside `metrics`.
     """
 
     @checked
-    def __init__(
+    def __init__(  # noqa: PLR0913  # by name
         self,
         client: Client,
         *,
@@ -82,6 +82,7 @@ class Manager:
         namespace: NamespaceNames | Namespaces = "",
         metrics: Metrics | None = None,
         leader_election: Leadership | ShardedReplica | None = None,
+        events_api: EventsApi = "core",
     ) -> None:
         """Make a manager; `run` runs it.
 
@@ -92,6 +93,7 @@ class Manager:
             namespace: The namespace to watch, several, separated by commas, or those that may change; empty for all.
             metrics: Where metrics are registered; None for a registry of its own.
             leader_election: Whether this replica leads, or which shards it holds; None for a program that runs once.
+            events_api: The API group of the events.
         """
         self._replica = leader_election if isinstance(leader_election, ShardedReplica) else None
         self.elector: Leadership | None = leader_election if isinstance(leader_election, Leadership) else None
@@ -113,7 +115,7 @@ class Manager:
         self._has_run = False
         self._rights = frozenset[Right]()  # of controllers and recorders, beside their watches
         self._recorders: dict[str, EventRecorder] = {}
-        self.events_api: EventsApi = "core"
+        self.events_api: EventsApi = events_api
         self._recorder_client = client  # a former leader may still report, and no longer write
         self.webhooks: Webhooks = Webhooks(self.metrics)
         self._serving_webhooks: Phase = nullcontext

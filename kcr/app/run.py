@@ -193,13 +193,13 @@ async def _run(program: _Program, grace: GracePeriod) -> int:
         if options.dry_run == "server":
             client = client.with_options(dry_run=True)
             get_logger().info("dry run: the server checks all writes and stores none")
-        manager = Manager(
-            client, metrics=metrics, random=random.Random(), namespace=program.watched, leader_election=elector
-        )
-        manager.health.add_ready("requests", str, remark=pressure.remark)
         try:
-            server = await ask_version(client, manager.clock)
-            manager.events_api = await choose_events_api(client, options.events_api)
+            server = await ask_version(client, SystemClock())
+            manager = Manager(
+                client, metrics=metrics, random=random.Random(), namespace=program.watched, leader_election=elector,
+                events_api=await choose_events_api(client, options.events_api),
+            )  # fmt: skip
+            manager.health.add_ready("requests", str, remark=pressure.remark)
             manager.expose(
                 metrics=options.metrics_bind_address, probes=options.health_probe_bind_address,
                 metrics_secure=_serving(options), debug=debug._replace(server=config.server),

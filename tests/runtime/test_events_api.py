@@ -24,8 +24,7 @@ NAME = ObjectName(Job, "once")
 
 
 def managed(cluster: EmbeddedCluster, clock: VirtualClock) -> Manager:
-    manager = Manager(cluster.client, clock=clock, random=random.Random(1))
-    manager.events_api = "events.k8s.io"
+    manager = Manager(cluster.client, clock=clock, random=random.Random(1), events_api="events.k8s.io")
     attach(find_plugins(("job",)), manager, {}, take_over=True)
     return manager
 

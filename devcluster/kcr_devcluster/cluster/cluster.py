@@ -56,6 +56,7 @@ from kcr_devcluster.cluster.node.runtime import RunningContainer
 from kcr_devcluster.cluster.node.usage.proc import has_process_table
 from kcr_devcluster.cluster.nodes import Nodes, node_names
 from kcr_devcluster.cluster.scheduling import scheduler
+from kcr_devcluster.cluster.scheduling.preemption import Budgets
 from kcr_devcluster.cluster.webhooks.caller import HTTPCaller
 from kcr_devcluster.cluster.webhooks.services import Services
 from kcr_devcluster.cluster.workloads import setup as setup_workloads
@@ -164,7 +165,10 @@ class EmbeddedCluster:
             clock=self._clock,
             random=Random(self._random.getrandbits(64)),
         )
-        self._scheduler = scheduler.setup(self.manager, _groups(options)) if options.runtime is not None else None
+        # Set up with the first budget.
+        self._budgets: Callable[[], Budgets] = tuple
+        if options.runtime is not None:
+            scheduler.setup(self.manager, self._current_budgets, _groups(options))
         if options.gc:
             own_nodes = node_names(options.nodes if options.runtime is not None else 0)
             pod_gc.setup(self.manager, options.terminated_pod_gc_threshold, own_nodes)
@@ -270,12 +274,13 @@ class EmbeddedCluster:
         follow()
         self.server.definitions.on_change.append(follow)
 
+    def _current_budgets(self) -> Budgets:
+        return self._budgets()
+
     def _set_up_budgets(self, manager: Manager) -> None:
         from kcr_devcluster.cluster.controllers import disruption  # noqa: PLC0415  # few clusters have budgets
 
-        budgets = disruption.setup(manager)
-        if self._scheduler is not None:
-            self._scheduler.budgets = budgets.snapshot
+        self._budgets = disruption.setup(manager).snapshot
 
     def _set_up_policies(self, manager: Manager) -> None:
         from kcr_devcluster.cluster.controllers import policy_status  # noqa: PLC0415  # few clusters have policies

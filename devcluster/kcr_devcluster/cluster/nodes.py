@@ -75,9 +75,8 @@ class Nodes(Mapping[str, NodeAgent]):
             info = NodeInfo(name, pod_network=network, names=self.names)
             node = NodeAgent(
                 Client(connection), clock=clock, random=random, runtime=runtime or "simulated", on_run=on_run,
-                info=info, connection=connection,
+                info=info, connection=connection, heartbeats=self.heartbeats,
             )  # fmt: skip
-            node.heartbeats = self.heartbeats
             self._nodes[info.name] = node
 
     def __getitem__(self, name: str) -> NodeAgent:

@@ -58,7 +58,8 @@ class ObservedTransport:
         observer = self._observer
         if manager is None:
             return exchange if observer is None else _Exchange(exchange, request, (observer,), self._home.call)
-        observer = observer or manager.metrics.requests(urlsplit(self.server).netloc or "in-process")
+        if observer is None:
+            observer = manager.metrics.requests(urlsplit(self.server).netloc or "in-process")
         return _Exchange(exchange, request, (observer, *manager.request_observers), self._home.call)
 
 

@@ -21,14 +21,11 @@ class QuotaAdmission(AdmissionStep):
     """The admission plugin ResourceQuota.
 
     Without quotas no changes are followed, and a creation costs one look-up.
-
-    Attributes:
-        on_change: Called with the key of each quota whose status may be out of date.
     """
 
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
-        self.on_change: Callable[[Key], object] = lambda key: None
+        self._subscribers: list[Callable[[Key], object]] = []
         self._clock, storage, kinds = context.clock, context.storage, context.kinds
         self._caches = [storage.cache(kind) for kind in kinds if kind.type.namespaced and kind.conversion is None]
         # By namespace, then by name; a namespace without quotas has no entry.
@@ -80,9 +77,12 @@ class QuotaAdmission(AdmissionStep):
             if why := quotas[name].rejection(kind, obj, old, now):
                 raise forbidden(kind.type, obj["metadata"]["name"], why)
 
-    def all_keys(self) -> list[Key]:
-        """Return the keys of all quotas."""
-        return [Key(namespace, name) for namespace, quotas in self._quotas.items() for name in quotas]
+    def subscribe(self, call: Callable[[Key], object]) -> None:
+        """Call back with the key of each quota whose status may be out of date: with those of all quotas at once."""
+        self._subscribers.append(call)
+        for namespace, quotas in self._quotas.items():
+            for name in quotas:
+                call(Key(namespace, name))
 
     def status(self, key: Key) -> Manifest | None:
         """Return the status a quota should have, None when there is no such quota."""
@@ -107,7 +107,7 @@ class QuotaAdmission(AdmissionStep):
         for cache in self._caches:
             for record in cache.select(namespace):
                 quota.set_usage(_key(record), quota.usage_of(record.kind, record.manifest()))
-        self.on_change(Key(namespace, quota.name))
+        self._report(Key(namespace, quota.name))
 
     def _close(self, namespace: str, name: str) -> None:
         quotas = self._quotas[namespace]
@@ -127,7 +127,11 @@ class QuotaAdmission(AdmissionStep):
         for quota in quotas.values():
             usage = NO_USAGE if obj is None else quota.usage_of(record.kind, obj)
             if quota.set_usage(_key(record), usage):
-                self.on_change(Key(record.metadata.namespace, quota.name))
+                self._report(Key(record.metadata.namespace, quota.name))
+
+    def _report(self, key: Key) -> None:
+        for call in self._subscribers:
+            call(key)
 
 
 def _key(record: Record) -> str:

@@ -6,7 +6,7 @@ node that never was after a minute.
 Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcOrphaned, gcTerminated, markFailedAndDeletePod.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ from kcr.controller import Result, watch
 from kcr.errors import NotFoundError
 from kcr.informer import Handler, Selection, Store, Trigger
 from kcr.manager import Manager
-from kcr.workqueue import Reason, WorkQueue
+from kcr.workqueue import WorkQueue
 
 # Source: gc_controller.go, gcCheckPeriod; kube-controller-manager, --terminated-pod-gc-threshold.
 CHECK_SECONDS = 20.0
@@ -78,18 +78,12 @@ class ForeignPods(Handler[ForeignPod]):
 
 
 class FinishedPodCollector(Handler[PartialObjectMetadata]):
-    """Deletes the oldest finished pods while there are more than a threshold.
+    """Deletes the oldest finished pods while there are more than a threshold; with fewer pods, none is checked."""
 
-    Attributes:
-        check_after: Called when there are more pods than the threshold, finished or not, with the key, the seconds
-            after which to reconcile it, its priority and its reason. While there are fewer, no pod is checked.
-    """
-
-    def __init__(self, manager: Manager, threshold: int) -> None:
+    def __init__(self, manager: Manager, threshold: int, queue: WorkQueue[Key]) -> None:
         self._client = manager.client
-        self._threshold = threshold
+        self._threshold, self._queue = threshold, queue
         self._pods: Store[PartialObjectMetadata] = manager.store(metadata_only(Pod))
-        self.check_after: Callable[[Key, float, int, Reason | None], None] = lambda *_: None
 
     def on_add(self, obj: PartialObjectMetadata, initial: bool) -> None:
         """Schedule a reconcile when there are more pods than the threshold."""
@@ -101,7 +95,7 @@ class FinishedPodCollector(Handler[PartialObjectMetadata]):
 
     def _check(self, trigger: Trigger) -> None:
         if len(self._pods) > self._threshold:
-            self.check_after(_CLUSTER, CHECK_SECONDS, *trigger)
+            self._queue.add_after(_CLUSTER, CHECK_SECONDS, *trigger)
 
     async def reconcile(self, _: Key) -> Result:
         """Delete the surplus."""
@@ -143,7 +137,8 @@ def setup(manager: Manager, threshold: int, nodes: Iterable[str] = ()) -> None:
         manager.select(Selection(ForeignPod, fields=",".join(("spec.nodeName!=", *own))))
         manager.informer(ForeignPod).add_handler(ForeignPods(manager.store(Node), orphaned.queue))
     if threshold:
-        collector = FinishedPodCollector(manager, threshold)
-        controller = manager.add_controller("finished-pod-garbage-collector", collector, watches=())
-        collector.check_after = controller.queue.add_after
+        name = "finished-pod-garbage-collector"
+        queue = manager.queue(name)
+        collector = FinishedPodCollector(manager, threshold, queue)
+        manager.add_controller(name, collector, watches=(), queue=queue)
         manager.informer(metadata_only(Pod)).add_handler(collector)

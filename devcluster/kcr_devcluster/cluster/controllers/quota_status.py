@@ -47,6 +47,4 @@ def setup(manager: Manager, quotas: QuotaAdmission) -> None:
         quotas: Counts the usage of every quota, and names those whose status may be out of date.
     """
     controller = manager.add_controller("resourcequota", QuotaStatusReconciler(manager.client, quotas), watches=())
-    quotas.on_change = controller.queue.add
-    for key in quotas.all_keys():
-        controller.queue.add(key)
+    quotas.subscribe(controller.queue.add)

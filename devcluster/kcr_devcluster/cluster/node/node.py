@@ -59,6 +59,7 @@ class NodeAgent:
         fast: bool = False,
         info: NodeInfo | None = None,
         connection: NodeConnection | None = None,
+        heartbeats: asyncio.Event | None = None,
     ) -> None:
         """Make a node.
 
@@ -71,6 +72,7 @@ class NodeAgent:
             fast: Whether simulated pods skip the states that last no time.
             info: Its name and address; None for the first node's.
             connection: The connection of `client`, so that it can be cut; None when it cannot.
+            heartbeats: Set once the node has to say that it is alive; None for an event of its own.
         """
         self.logs: Logs = Logs(clock)
         self.on_run = on_run
@@ -83,7 +85,7 @@ class NodeAgent:
         self._random = random
         self._process = runtime == "process"
         self._fast = fast
-        self.heartbeats: asyncio.Event = asyncio.Event()
+        self.heartbeats: asyncio.Event = heartbeats or asyncio.Event()
         # Set while the machine is down.
         self._down = asyncio.Event()
         self._up = asyncio.Event()

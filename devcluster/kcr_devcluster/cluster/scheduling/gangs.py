@@ -70,22 +70,27 @@ def place(
 class PodGroups(Handler[PodGroup]):
     """The groups that the server has, and their conditions; they are watched from the first pod with a group on."""
 
-    def __init__(self, manager: Manager, kind: type[PodGroup]) -> None:
-        """Take the manager and the version of groups that is served."""
+    def __init__(self, manager: Manager, kind: type[PodGroup], on_change: Callable[[Key, Trigger], None]) -> None:
+        """Watch no group yet.
+
+        Args:
+            manager: Has the informers.
+            kind: The version of groups that is served.
+            on_change: Called with the key of a group that has come or changed.
+        """
         self._manager, self._kind = manager, kind
         self._condition = "PodGroupInitiallyScheduled" if kind is BetaPodGroup else "PodGroupScheduled"
         self._is_watching = False
-        # Set by the scheduler: called with the key of a group that has come or changed.
-        self.on_change: Callable[[Key, Trigger], None] = lambda key, trigger: None
+        self._on_change = on_change
 
     def on_add(self, obj: PodGroup, initial: bool) -> None:
         """Try the pods that have waited for the group."""
-        self.on_change(obj.key, Trigger.added(obj, initial))
+        self._on_change(obj.key, Trigger.added(obj, initial))
 
     def on_update(self, old: PodGroup, new: PodGroup) -> None:
         """Try the pods of a group whose size has changed."""
         if old.spec != new.spec:
-            self.on_change(new.key, Trigger.updated(old, new))
+            self._on_change(new.key, Trigger.updated(old, new))
 
     async def get(self, key: Key) -> PodGroup | None:
         """Return a group; None when there is none."""

@@ -23,14 +23,21 @@ class Placements(Handler[PlacedPod]):
 
     Attributes:
         state: The nodes and their pods.
-        on_room: Called when a pod has left its node, with the event that shows it.
-        on_neighbour: Called when a pod has come to a node, or its labels have changed, with the event that shows it.
     """
 
-    def __init__(self, manager: Manager) -> None:
+    def __init__(
+        self, manager: Manager, on_room: Callable[[Trigger], None], on_neighbour: Callable[[Trigger], None]
+    ) -> None:
+        """Place no pod yet.
+
+        Args:
+            manager: Has the informers.
+            on_room: Called when a pod has left its node, with the event that shows it.
+            on_neighbour: Called when a pod has come to a node, or its labels have changed, with the event that shows
+                it.
+        """
         self.state = ClusterState()
-        self.on_room: Callable[[Trigger], None] = lambda trigger: None
-        self.on_neighbour: Callable[[Trigger], None] = lambda trigger: None
+        self._on_room, self._on_neighbour = on_room, on_neighbour
         self._manager = manager
         self._informer: Informer[PlacedPod] | None = None
         self._namespaces: Informer[Namespace] | None = None
@@ -102,13 +109,13 @@ class Placements(Handler[PlacedPod]):
         """Count the pod."""
         self._assumed.pop(obj.key, None)
         self.state.place(PodInfo.of(obj), obj.spec.node_name)
-        self.on_neighbour(Trigger.added(obj, initial))
+        self._on_neighbour(Trigger.added(obj, initial))
 
     def on_update(self, old: PlacedPod, new: PlacedPod) -> None:
         """Count the pod as it is now."""
         self.state.place(PodInfo.of(new), new.spec.node_name)
         if _seen_by_others(old) != _seen_by_others(new):
-            self.on_neighbour(Trigger.updated(old, new))
+            self._on_neighbour(Trigger.updated(old, new))
 
     def on_delete(self, obj: PlacedPod, final_state_unknown: bool) -> None:
         """Count the pod no longer: it is deleted or has ended."""
@@ -116,7 +123,7 @@ class Placements(Handler[PlacedPod]):
 
     def _remove(self, key: Key, trigger: Trigger) -> None:
         if self.state.remove(key) is not None:
-            self.on_room(trigger)
+            self._on_room(trigger)
 
 
 def _seen_by_others(pod: PlacedPod) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from kcr.controller import Result
 from kcr.errors import ApiError, ConflictError, NotFoundError
 from kcr.informer import Handler, Selection, Trigger
 from kcr.manager import Manager
+from kcr.workqueue import WorkQueue
 from kcr_devcluster.cluster.scheduling.cluster_state import PodInfo
 from kcr_devcluster.cluster.scheduling.gangs import PodGroups, place
 from kcr_devcluster.cluster.scheduling.objects import (
@@ -41,40 +42,44 @@ _WAITING = Key("", "waiting pods")
 
 
 class SchedulerReconciler(Handler[ScheduledPod]):
-    """Binds one pod; idempotent. A pod that no node takes is marked, and tried again when something has changed.
+    """Binds one pod; idempotent. A pod that no node takes is marked, and tried again when something has changed."""
 
-    Attributes:
-        budgets: Returns the PodDisruptionBudgets, which preemption avoids violating.
-    """
+    def __init__(
+        self,
+        manager: Manager,
+        queue: WorkQueue[Key],
+        budgets: Callable[[], Budgets],
+        groups: type[PodGroup] | None,
+    ) -> None:
+        """Schedule nothing yet.
 
-    def __init__(self, manager: Manager, groups: type[PodGroup] | None = None) -> None:
-        """Take the manager, and the version of groups of pods that is served, if any."""
-        self._gangs = PodGroups(manager, groups) if groups is not None else None
+        Args:
+            manager: Has the informers.
+            queue: That of its controller.
+            budgets: Returns the PodDisruptionBudgets, which preemption avoids violating.
+            groups: The version of groups of pods that is served; None for none.
+        """
+        self._gangs = PodGroups(manager, groups, self._enqueue_group) if groups is not None else None
         # The message of a gang that has been tried in vain, until something changes.
         self._rejected: dict[Key, str] = {}
-        if self._gangs is not None:
-            self._gangs.on_change = self._enqueue_group
+        self._queue, self._budgets = queue, budgets
         self._client = manager.client
         self._clock = manager.clock
         self._events = manager.recorder(DEFAULT_SCHEDULER)
         self._pods = manager.store(ScheduledPod)
-        self._placements = Placements(manager)
-        self._placements.on_room = self._enqueue_retry
-        self._placements.on_neighbour = self._enqueue_attentive
+        self._placements = Placements(manager, self._enqueue_retry, self._enqueue_attentive)
         self._nodes = self._placements.state.nodes
         # Pods that no node took.
         self._unschedulable: dict[Key, PodInfo] = {}
         # Nominated pods (`status.nominatedNodeName`): preemption frees these nodes for them.
         self._nominated: dict[Key, tuple[str, PodInfo]] = {}
-        self.enqueue: Callable[..., None] = lambda *_: None
-        self.budgets: Callable[[], Budgets] = tuple
 
     def on_add(self, obj: ScheduledPod, initial: bool) -> None:
         """Enqueue a pod that wants a node."""
         if wants_a_node(obj):
             self._nominate(obj)
             self._forget_rejection(obj)
-            self.enqueue(obj.key, *Trigger.added(obj, initial))
+            self._queue.add(obj.key, *Trigger.added(obj, initial))
 
     def on_update(self, old: ScheduledPod, new: ScheduledPod) -> None:
         """Enqueue a pod that wants a node, when it asks for something else than before."""
@@ -85,7 +90,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         self._nominate(new)
         if old.spec != new.spec or not wants_a_node(old):
             self._forget_rejection(new)
-            self.enqueue(new.key, *trigger)
+            self._queue.add(new.key, *trigger)
 
     def on_delete(self, obj: ScheduledPod, final_state_unknown: bool) -> None:
         """Forget a pod that has got a node, or is deleted."""
@@ -97,7 +102,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             # The room that was being freed for it is available to others, unless it is on that node now.
             self._enqueue_retry(trigger)
         if self._placements.has_assumed(key):
-            self.enqueue(key, *trigger)
+            self._queue.add(key, *trigger)
 
     def _nominate(self, pod: ScheduledPod) -> None:
         node = pod.status.nominated_node_name
@@ -124,23 +129,23 @@ class SchedulerReconciler(Handler[ScheduledPod]):
     def _enqueue_group(self, key: Key, trigger: Trigger) -> None:
         self._rejected.pop(key, None)
         for pod in members(self._pods.snapshot(), key):
-            self.enqueue(pod.key, *trigger)
+            self._queue.add(pod.key, *trigger)
 
     def _enqueue_waiting(self, trigger: Trigger) -> None:
         self._rejected.clear()
         for info in self._in_turn():
-            self.enqueue(info.key, *trigger)
+            self._queue.add(info.key, *trigger)
 
     def _enqueue_attentive(self, trigger: Trigger) -> None:
         """Retry all if an unschedulable pod has inter-pod affinity or topology spread constraints."""
         if any(info.minds_others for info in self._unschedulable.values()):
             self._rejected.clear()
-            self.enqueue(_WAITING, *trigger)
+            self._queue.add(_WAITING, *trigger)
 
     def _enqueue_retry(self, trigger: Trigger) -> None:
         if self._unschedulable:
             self._rejected.clear()
-            self.enqueue(_WAITING, *trigger)
+            self._queue.add(_WAITING, *trigger)
 
     def _in_turn(self) -> list[PodInfo]:
         """Return the pods that no node took, in the order of their turn: by priority, then by age.
@@ -173,7 +178,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             if await self._wait_for_gang(pod, info):
                 return Result()
             namespaces = self._placements.namespaces()
-            found = find_node(info, self._nodes, self._nominated, namespaces, self.budgets())
+            found = find_node(info, self._nodes, self._nominated, namespaces, self._budgets())
             if isinstance(found, Unschedulable):
                 self._unschedulable[key] = info
                 await self._reject(pod, found)
@@ -210,7 +215,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             if message:
                 self._rejected[key] = message
             for one in waiting:
-                self.enqueue(one.key)
+                self._queue.add(one.key)
         await self._gangs.mark(group, message)
         if message:
             await self._reject(pod, Unschedulable(f"gang {key.name}: {message}"))
@@ -240,19 +245,19 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             metadata = info.pod.metadata
             if self._gangs is not None and group_key(info.pod) is not None:
                 # Its gang is placed as a whole, or not.
-                self.enqueue(info.key)
+                self._queue.add(info.key)
                 continue
             asks = msgspec.msgpack.encode((info.pod.spec, metadata.namespace, metadata.labels))
             if asks in rejected and info.key not in self._nominated:
                 continue
             if node := search(info, self._nodes, self._nominated, self._placements.namespaces()).node:
                 self._assume(info, node)
-                self.enqueue(info.key)
+                self._queue.add(info.key)
                 continue
             rejected.add(asks)
             if info.key in self._nominated:
                 # Another pod was quicker: it may free a node once more.
-                self.enqueue(info.key)
+                self._queue.add(info.key)
 
     def _assume(self, info: PodInfo, node: str) -> None:
         self._placements.assume(info, node)
@@ -306,7 +311,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
                 self._nominated.pop(key, None)
                 with suppress(NotFoundError):
                     await self._patch_status(info.pod, {"nominatedNodeName": None})
-                self.enqueue(key)
+                self._queue.add(key)
 
     async def _evict_one(self, pod: ScheduledPod, victim: PodInfo, node: str) -> None:
         if victim.pod.metadata.deletion_timestamp is not None:
@@ -370,18 +375,18 @@ def _shown(node: ScheduledNode) -> tuple[object, ...]:
     return node.spec, node.metadata.labels, node.status.allocatable, states
 
 
-def setup(manager: Manager, groups: type[PodGroup] | None = None) -> SchedulerReconciler:
-    """Add the scheduler to a manager, and return it.
+def setup(manager: Manager, budgets: Callable[[], Budgets] = tuple, groups: type[PodGroup] | None = None) -> None:
+    """Add the scheduler to a manager.
 
     Args:
         manager: Runs it.
+        budgets: Returns the PodDisruptionBudgets, which preemption avoids violating.
         groups: The version of groups of pods that is served; None for none.
     """
     manager.select(Selection(ScheduledPod, fields="spec.nodeName="))
     manager.select(PLACED)
-    reconciler = SchedulerReconciler(manager, groups)
-    controller = manager.add_controller("scheduler", reconciler, workers=WORKERS, own_writes=False, watches=())
-    reconciler.enqueue = controller.queue.add
+    queue = manager.queue("scheduler")
+    reconciler = SchedulerReconciler(manager, queue, budgets, groups)
+    manager.add_controller("scheduler", reconciler, workers=WORKERS, own_writes=False, watches=(), queue=queue)
     manager.informer(ScheduledNode).add_handler(_Nodes(reconciler))
     manager.informer(ScheduledPod).add_handler(reconciler)
-    return reconciler
