@@ -12,8 +12,9 @@ Source: client-go/tools/record/events_cache.go; for series client-go/tools/event
 import asyncio
 import random
 import uuid
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -88,7 +89,7 @@ class _Similar:
         if self._last is not None and (note.moment - self._last).total_seconds() > SIMILAR_SECONDS:
             self._messages = ()
         self._last = note.moment
-        message = hash(note.cause or note.message)
+        message = _hash(note.cause or note.message)
         if len(self._messages) < SIMILAR_MESSAGES and message not in self._messages:
             self._messages += (message,)
         return len(self._messages) >= SIMILAR_MESSAGES
@@ -161,9 +162,10 @@ class Correlator:
     def __init__(self, form: EventForm, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
         self._form = form
         self._limit = limit
+        self._full = _SpamFilter(limit)  # its copies share the floats of the limit
         self._clock = clock
         self._random = random
-        # By the hashes of what names them, which take a tenth of its memory; no two of so few meet.
+        # By 60 bits of hashes, which take 32 bytes each; no two of so few meet.
         self._similar: _Recent[_Similar] = _Recent()
         self._seen: _Recent[Seen] = _Recent()
         self._filters: _Recent[_SpamFilter] = _Recent()
@@ -175,12 +177,12 @@ class Correlator:
         None stands for a repeat that is counted in its series, and written later.
         """
         about = (note.about.api_version, note.about.kind, note.about.namespace, note.about.name, note.about.uid)
-        family = hash((about, note.type, note.reason))
+        family = _hash(about, note.type, note.reason)
         combined = self._similar.get_or_make(family, _Similar).are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
         # All similar events are one event, whatever their messages, and so are those of one cause.
         text = note.cause or message
-        identity = hash((family, None if combined else (note.about.field_path, text, note.action, note.related)))
+        identity = _hash(family, None if combined else (note.about.field_path, text, note.action, note.related))
         if self._form.has_series and identity in self._seen and self._seen[identity].is_over(now):
             del self._seen[identity]
         seen = self._seen.get_or_make(identity, lambda: self._new(note, message))
@@ -192,8 +194,8 @@ class Correlator:
             return None
         if note.is_summary:
             return seen
-        limited = family if self._limit.per_reason else hash((about, note.type))
-        spam_filter = self._filters.get_or_make(limited, lambda: _SpamFilter(self._limit))
+        limited = family if self._limit.per_reason else _hash(about, note.type)
+        spam_filter = self._filters.get_or_make(limited, lambda: copy(self._full))
         if spam_filter.admits(now):
             return seen
         return Dropped(note, spam_filter.drop(note.reason, now), spam_filter)
@@ -218,15 +220,18 @@ class Correlator:
         return about + suffix
 
 
-class _Recent(OrderedDict[int, V]):
-    """LRU cache."""
+def _hash(*parts: object) -> int:
+    return hash(parts) & (1 << 60) - 1
+
+
+class _Recent(dict[int, V]):
+    """LRU cache; an OrderedDict takes twice the memory."""
 
     def get_or_make(self, key: int, make: Callable[[], V]) -> V:
-        if key not in self:
-            self[key] = make()
-            if len(self) > REMEMBERED:
-                self.popitem(last=False)
-        self.move_to_end(key)
+        value = self.pop(key, None)
+        self[key] = make() if value is None else value
+        if len(self) > REMEMBERED:
+            del self[next(iter(self))]
         return self[key]
 
 
