@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 from bench import measures, storage
+from bench.budgets import measured_apart
 from bench.client import client
 from bench.debug import debug
 from bench.peers import peers
@@ -66,9 +67,7 @@ def main() -> None:
         _, unit, full, small = MEASURES[name]
         size = small if options.small else full
         print(f"{name} ({unit}, {size:,})", flush=True)
-        command = [sys.executable, "-m", "bench", name, "--here", str(size)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=900)
-        figures = json.loads(done.stdout.splitlines()[-1])
+        figures = measured_apart(name, size)
         first = next(iter(figures.values()))
         for what, figure in figures.items():
             print(f"  {what:<34} {figure:>14,.1f}   {figure / first:8.3g} of the first", flush=True)

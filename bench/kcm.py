@@ -3,6 +3,7 @@
 `KUBEBUILDER_ASSETS` names a folder with etcd, kube-apiserver and kube-controller-manager, which all run from there.
 With `--embedded` each shape has an embedded server of its own instead. Without kube-controller-manager kcr runs alone,
 beside those budgets that are no ratios. Client-side rate limits are off. What ends the pods counts on neither side.
+Then come the budgets of the parts: the client beside aiohttp, the informer, and four replicas beside one.
 """
 
 import argparse
@@ -14,41 +15,19 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
+from bench import shards
+from bench.budgets import OURS, UPSTREAM, Budget, Figures, measured_apart, show
+from bench.client import ALONE, METERED
 from bench.jobs import CPU, P50, PER_POD, Shape, measure
 from bench.jobs_controller import KUBECONFIG, kcr_run
 from kcr.app.process import fast_loop
 from kcr.errors import leaves
 from kcr_devcluster.testing.controlplane import control_plane, find_assets
 
-PROGRAM = "kube-controller-manager"
-UPSTREAM, OURS = "kube-controller-manager", "kcr"
 RATE, PEAK = "pods per second", "controller, MB at most"
 ROUNDS = 3
-
-Figures = Mapping[str, float]
-
-
-class Budget(NamedTuple):
-    """What kcr may need, or has to reach.
-
-    Attributes:
-        limit: As a part of upstream's figure, or the figure itself.
-        is_floor: Whether it is the least.
-        is_ratio: Whether it is a part of upstream's figure.
-    """
-
-    limit: float
-    is_floor: bool = False
-    is_ratio: bool = True
-
-    def verdict(self, figure: float) -> str:
-        """Return the budget in words, beside the figure or the ratio that it is for."""
-        held = figure >= self.limit if self.is_floor else figure <= self.limit
-        bound = f"{'at least' if self.is_floor else 'at most'} {self.limit:g}{' x' if self.is_ratio else ''}"
-        return f"budget {bound}{'' if held else ': MISSED'}"
 
 
 class Load(NamedTuple):
@@ -76,28 +55,13 @@ LOADS = (
 )  # fmt: skip
 SMALL = (Load(Shape(2, 1, one_by_one=True), False, {}), Load(Shape(3, 2), True, {}))
 SHOWN = (CPU, RATE, PER_POD, PEAK, P50)
-
-
-def rows(
-    budgets: Mapping[str, Budget], ours: Sequence[Figures], upstream: Sequence[Figures], *, shown: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield a row for each figure: the medians of both, their ratio, and the budget.
-
-    Args:
-        budgets: The budgets of figures.
-        ours: What each round has shown of kcr.
-        upstream: The same of kube-controller-manager; empty when there is none.
-        shown: The figures; those with budgets by default.
-    """
-    for what in shown or budgets:
-        mine, budget = median(found[what] for found in ours), budgets.get(what)
-        theirs = median(found[what] for found in upstream) if upstream else None
-        row, judged = f"  {what:<28} {mine:>10.2f}", mine
-        if theirs is not None:
-            row += f" {theirs:>10.2f} {mine / theirs:>8.3f} x"
-            judged = mine / theirs if budget is not None and budget.is_ratio else mine
-        is_judged = budget is not None and (theirs is not None or not budget.is_ratio)
-        yield f"{row}   {budget.verdict(judged)}" if budget is not None and is_judged else row
+CREATE = "create, µs of CPU"
+CLIENT = {CREATE: Budget(1.1, beside="aiohttp")}
+REPLICAS = {what: Budget(limit, is_ratio=False) for what, limit in shards.BUDGETS.items()}
+INFORMER = {name: Budget(40_000, is_floor=True, is_ratio=False) for name in ("kcr, changes", "kcr, initial state")}
+# Requests, events, and the load of the replicas.
+PARTS = 40_000, 30_000, shards.Size(shards.BUDGET_JOBS, 10, 4, 8, rate=15.0)
+SMALL_PARTS = 400, 500, shards.Size(6, 3, 2, 4)
 
 
 def upstream_command(program: Path) -> str:
@@ -112,7 +76,7 @@ def upstream_command(program: Path) -> str:
 def find_program() -> Path | None:
     """Return kube-controller-manager beside kube-apiserver, if there is one."""
     assets = find_assets(os.environ)
-    program = assets.apiserver.with_name(PROGRAM) if assets is not None else None
+    program = assets.apiserver.with_name(UPSTREAM) if assets is not None else None
     return program if program is not None and program.is_file() else None
 
 
@@ -138,7 +102,20 @@ async def measure_all(loads: Sequence[Load], rounds: int, commands: Mapping[str,
                     command=command, kubeconfig=kubeconfig, namespace="default", indexed=load.indexed
                 )
                 found[name].append(await measure(options, load.shape))
-        print("\n".join(rows(load.budgets, found[OURS], found[UPSTREAM], shown=SHOWN)), flush=True)
+        show(load.budgets, found[OURS], found[UPSTREAM], shown=SHOWN)
+
+
+def measure_parts(runner: asyncio.Runner, *, is_small: bool) -> None:
+    """Measure the client, the informer and several replicas, and print the rows of each."""
+    requests, events, load = SMALL_PARTS if is_small else PARTS
+    print("kcm (client over HTTPS, eight requests at a time; beside aiohttp alone)", flush=True)
+    found = measured_apart("client", requests)
+    ours, alone = {CREATE: found[f"POST, {METERED}"]}, {CREATE: found[f"POST, {ALONE}"]}
+    show(CLIENT, [ours], [alone], is_small=is_small)
+    print("kcm (informer, watch events per CPU second)", flush=True)
+    show(INFORMER, [measured_apart("throughput", events)], is_small=is_small)
+    print(f"kcm ({load.replicas} replicas, {load.shards} shards, {load.jobs:,} Jobs; of a single replica)", flush=True)
+    show(REPLICAS, [runner.run(shards.measure(load, ("default",), moves=False))], is_small=is_small)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -161,5 +138,6 @@ def main(arguments: Sequence[str]) -> None:
                 commands = {UPSTREAM: upstream_command(program), **commands}
             print(f"{' beside '.join(commands)}; {'kube-apiserver' if kubeconfig else 'embedded server'}", flush=True)
             runner.run(measure_all(loads, rounds, commands, kubeconfig))
+            measure_parts(runner, is_small=options.small)
     except* RuntimeError as errors:
         sys.exit("\n".join(f"bench: {error}" for error in leaves(errors)))

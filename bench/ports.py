@@ -1,6 +1,7 @@
 """`python -m bench ports`: what 10,000 connections that say nothing cost a process, port by port, and what stays.
 
-A program with metrics, probes and a webhook, and `kcr dev`. Meanwhile and afterwards each port must answer.
+A program with metrics, probes (which also serve `debug`) and a webhook, and `kcr dev`. Each port must answer meanwhile.
+Then come slow clients, which send a request byte by byte, and health checks of TCP, which connect and close.
 """
 
 import argparse
@@ -8,11 +9,12 @@ import asyncio
 import os
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -20,20 +22,28 @@ from typing import NamedTuple
 import aiohttp
 import psutil
 
+from bench.budgets import Budget, show
 from bench.jobs_server import embedded_server
-from bench.kcm import Budget, rows
 from bench.measures import Figures
 from kcr.serving.ports.certificate import self_signed
 
-CONNECTIONS, SMALL = 10_000, 200
+# Connections that say nothing, which are also the health checks; and slow clients.
+CONNECTIONS, SLOW = 10_000, 500
+SMALL = 200, 20
+# So many answers warm a process up: what they need is not theirs who come later.
+WARM_UP = 100
 START_SECONDS = 30.0
 # How long they stay, how long a process has to give memory back, and how often it is looked at.
 HOLD_SECONDS, REST_SECONDS, STEP_SECONDS = 5.0, 60.0, 0.2
 GROWN, LEFT, ANSWER = "MB more at most", "MB left after a minute", "answer meanwhile, ms at most"
+SLOWEST, LEFT_ALL = "slow clients are cut after, s", "MB left of slow ones and checks"
+SLOW_SECONDS = 60.0
 BUDGETS: Mapping[str, Budget] = {
     GROWN: Budget(40, is_ratio=False),
     LEFT: Budget(1, is_ratio=False),
     ANSWER: Budget(1000, is_ratio=False),
+    SLOWEST: Budget(30, is_ratio=False),
+    LEFT_ALL: Budget(1, is_ratio=False),
 }
 
 
@@ -76,7 +86,7 @@ async def the_ports(folder: Path) -> AsyncIterator[list[Port]]:
         kubeconfig, _ = await stack.enter_async_context(embedded_server(folder))
         certificate = folder / "both.pem"
         certificate.write_bytes(self_signed(datetime.now(UTC)))  # noqa: TID251  # valid for a client of today
-        webhooks, metrics, probes, api = (free_port() for _ in range(4))
+        webhooks, metrics, probes, api, page = (free_port() for _ in range(5))
         environment = {
             "KUBECONFIG": str(kubeconfig), "BENCH_PORT": str(webhooks), "BENCH_BLOCK": str(folder / "none"),
             "BENCH_CERTIFICATE": str(certificate), "KCR_METRICS_BIND_ADDRESS": f"127.0.0.1:{metrics}",
@@ -85,22 +95,16 @@ async def the_ports(folder: Path) -> AsyncIterator[list[Port]]:
         program = await stack.enter_async_context(started((sys.executable, "-m", "bench.kcr_webhook"), environment))
         kcr = str(Path(sys.executable).with_name("kcr"))
         command = (
-            kcr,
-            "dev",
-            "--port",
-            str(api),
-            "--runtime",
-            "simulated",
-            "--no-debug-page",
-            "--kubeconfig",
-            str(folder / "dev"),
-        )
+            kcr, "dev", "--port", str(api), "--debug-port", str(page), "--runtime", "simulated",
+            "--kubeconfig", str(folder / "dev"),
+        )  # fmt: skip
         cluster = await stack.enter_async_context(started(command, {}))
         ports = [
             Port("metrics", program, f"http://127.0.0.1:{metrics}/metrics"),
             Port("probes", program, f"http://127.0.0.1:{probes}/healthz"),
             Port("webhooks", program, f"https://127.0.0.1:{webhooks}/validate--v1-configmap"),
             Port("kcr dev", cluster, f"https://127.0.0.1:{api}/livez"),
+            Port("debug page of kcr dev", cluster, f"http://127.0.0.1:{page}/debug/kcr"),
         ]
         for port in ports:
             async with asyncio.timeout(START_SECONDS):
@@ -121,17 +125,56 @@ async def answer_ms(port: Port) -> float | None:
     return (now() - began) * 1000
 
 
-async def measure(port: Port, count: int, rest: float) -> Figures:
-    """Return what silent connections to a port cost its process.
+async def cut_seconds(port: Port) -> float:
+    """Return how many seconds a port bears a client that begins a request and sends a byte of it each second."""
+    now = asyncio.get_running_loop().time
+    tls = None
+    if port.url.startswith("https"):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    began = now()
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(SLOW_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=tls)
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nSlow: ")
+            while not reader.at_eof():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1):
+                        await reader.read(1000)
+                writer.write(b"a")
+    return now() - began
+
+
+async def measure(port: Port, count: int, slow: int, rest: float) -> Figures:
+    """Return what silent connections to a port cost its process, and what slow ones and health checks do.
 
     Args:
         port: The port.
-        count: How many there are.
-        rest: How many seconds the process has afterwards.
+        count: How many are silent, and how many health checks there are.
+        slow: How many are slow.
+        rest: How many seconds the process has after each.
     """
-    now = asyncio.get_running_loop().time
-    for _ in range(10):  # what a process needs for its first answers is not theirs
+    for _ in range(WARM_UP):
         await answer_ms(port)
+    before = port.process.memory_info().rss
+    grown, slowest = await _silent(port, count)
+    await asyncio.sleep(rest)
+    left = port.process.memory_info().rss - before
+    async with asyncio.TaskGroup() as group:
+        cut = [group.create_task(cut_seconds(port)) for _ in range(slow)]
+    for _ in range(count):
+        socket.create_connection(("127.0.0.1", port.number)).close()
+    await asyncio.sleep(rest)
+    left_all = port.process.memory_info().rss - before
+    return {
+        GROWN: grown / 1e6, LEFT: left / 1e6, ANSWER: slowest, SLOWEST: max(one.result() for one in cut),
+        LEFT_ALL: left_all / 1e6,
+    }  # fmt: skip
+
+
+async def _silent(port: Port, count: int) -> tuple[float, float]:
+    """Return how many bytes more a process takes at most, and how many milliseconds the slowest answer."""
+    now = asyncio.get_running_loop().time
     before = most = port.process.memory_info().rss
     slowest = 0.0
     silent: list[socket.socket] = []
@@ -148,18 +191,17 @@ async def measure(port: Port, count: int, rest: float) -> Figures:
     finally:
         for one in silent:
             one.close()
-    await asyncio.sleep(rest)
-    left = port.process.memory_info().rss - before
-    return {GROWN: (most - before) / 1e6, LEFT: left / 1e6, ANSWER: slowest}
+    return most - before, slowest
 
 
-async def measure_all(count: int, rest: float) -> None:
+async def measure_all(*, is_small: bool) -> None:
     """Measure all ports, and print the rows of each."""
+    (count, slow), rest = (SMALL, 1.0) if is_small else ((CONNECTIONS, SLOW), REST_SECONDS)
     with tempfile.TemporaryDirectory(prefix="kcr-") as name:
         async with the_ports(Path(name)) as ports:
             for port in ports:
-                print(f"ports ({port.name}; {count:,} connections that say nothing)", flush=True)
-                print("\n".join(rows(BUDGETS, [await measure(port, count, rest)], [])), flush=True)
+                print(f"ports ({port.name}; {count:,} connections that say nothing, {slow} slow clients)", flush=True)
+                show(BUDGETS, [await measure(port, count, slow, rest)], is_small=is_small)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -168,7 +210,7 @@ def main(arguments: Sequence[str]) -> None:
         prog="python -m bench ports", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="few connections: does it run at all?")
-    count, rest = (SMALL, 1.0) if parser.parse_args(arguments).small else (CONNECTIONS, REST_SECONDS)
+    is_small = parser.parse_args(arguments).small
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    asyncio.run(measure_all(count, rest))
+    asyncio.run(measure_all(is_small=is_small))

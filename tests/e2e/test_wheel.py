@@ -5,7 +5,6 @@ And it works in an environment that has nothing else than what it asks for.
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import ROOT
 from tests.kit.documents import files
-from tests.kit.wheels import build, contents
+from tests.kit.wheels import build, checkout, contents
 from tools.audit import closure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -57,9 +56,7 @@ def sources_of(folders: Sequence[tuple[str, str]], suffixes: Sequence[str]) -> s
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout, in which builds leave their traces."""
-    tree = tmp_path_factory.mktemp("checkout") / "kcr"
-    ignored = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "docs", "tests")
-    return Path(shutil.copytree(ROOT, tree, symlinks=True, ignore=ignored))
+    return checkout(tmp_path_factory.mktemp("checkout") / "kcr")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,18 @@
 """Wheels and sdists, built as pip builds them."""
 
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def checkout(target: Path) -> Path:
+    """Copy the sources of the distributions, so that builds leave their traces there."""
+    ignored = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "docs", "tests")
+    return Path(shutil.copytree(ROOT, target, symlinks=True, ignore=ignored))
 
 
 def build(tree: Path, hook: str, target: Path) -> Path:

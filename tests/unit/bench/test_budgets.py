@@ -1,11 +1,12 @@
-"""What `python -m bench kcm` makes of its figures."""
+"""Figures beside their budgets, as the benchmarks print them."""
 
 import pytest
 
 pytest.importorskip("psutil", reason="of the extra bench")
 
+from bench.budgets import Budget, rows
 from bench.jobs import CPU, PER_POD
-from bench.kcm import PEAK, RATE, SHOWN, Budget, rows
+from bench.kcm import PEAK, RATE, SHOWN
 
 BUDGETS = {CPU: Budget(0.95), RATE: Budget(1.05, is_floor=True), PER_POD: Budget(6.5, is_ratio=False)}
 
@@ -42,9 +43,16 @@ def test_missed_budget_is_marked_as_such() -> None:
     assert row(PER_POD, [found(requests=6.5)], [found(requests=7.0)]).endswith("budget at most 6.5")
 
 
-def test_without_the_other_controller_only_budgets_that_are_no_ratios_are_judged() -> None:
-    assert row(CPU, [found(cpu=3.0)], []).split() == [*CPU.split(), "3.00"]
+def test_ratio_without_the_other_controller_shows_its_budget_and_is_not_judged() -> None:
+    assert row(CPU, [found(cpu=3.0)], []).endswith(
+        " 3.00   budget at most 0.95 x kube-controller-manager's: not judged without it"
+    )
     assert row(PER_POD, [found(requests=7.0)], []).endswith("budget at most 6.5: MISSED")
+
+
+def test_figure_that_the_other_does_not_have_stands_alone() -> None:
+    upstream = {what: 1.0 for what in SHOWN if what != PER_POD}
+    assert row(PER_POD, [found(requests=6.0)], [upstream]).split()[-5:] == ["6.00", "budget", "at", "most", "6.5"]
 
 
 def test_figure_without_a_budget_is_not_judged() -> None:
