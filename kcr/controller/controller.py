@@ -141,6 +141,7 @@ class _Stations(NamedTuple):
 
     client: Client | None
     random: random.Random
+    reconciler: Reconciler
     outcomes: Outcomes
     writes: OwnWritesGate | None
     limit: RetryLimit | None
@@ -222,9 +223,14 @@ class Controller:
         outcomes = Outcomes(
             self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, backoff=backoff
         )
+        if options.reconcile_timeout is not None:
+            reconciler = TimedReconciler(reconciler, options.reconcile_timeout, self.metrics)
+        writes = self._make_writes(reconciler, client, random)
+        if isinstance(writes, TrackedWrites):
+            reconciler = writes
         # The last, for gates ask the controller.
         self._stations = _Stations(
-            client, random, outcomes, self._make_writes(client, random), limit, backoff,
+            client, random, reconciler, outcomes, writes, limit, backoff,
             tuple(make(self) for make in surroundings.gates), hot_loops, conflicts,
         )  # fmt: skip
         for gate in self._stations.gates:
@@ -236,7 +242,9 @@ class Controller:
         recorder = self._surroundings.recorder and self._surroundings.recorder(self.name)
         return RetryLimit(max_retries, lambda: self.own_store, self.queue.forget, self.metrics, recorder)
 
-    def _make_writes(self, client: Client | None, random: random.Random) -> OwnWritesGate | None:
+    def _make_writes(
+        self, reconciler: Reconciler, client: Client | None, random: random.Random
+    ) -> OwnWritesGate | None:
         """Return the gate of `own_writes`; the client reports the writes to it where the reconciler records none."""
         if self.own_writes is None:
             return None
@@ -245,7 +253,7 @@ class Controller:
         if client is None or self._surroundings.informers_of is None:
             return None
         return TrackedWrites(
-            self.own_writes, self.queue, client=client, informers_of=self._surroundings.informers_of,
+            self.own_writes, self.queue, reconciler, client=client, informers_of=self._surroundings.informers_of,
             members=self._surroundings.members, random=random,
         )  # fmt: skip
 
@@ -357,10 +365,8 @@ class Controller:
 
     def _make_worker(self) -> Worker:
         """Make the worker that all tasks run: gates and observers that are off, such as traces, are not in it."""
-        stations, reconciler, tracer = self._stations, self.reconciler, find_tracer()
+        stations, tracer = self._stations, find_tracer()
         client, writes = stations.client, stations.writes
-        if self._options.reconcile_timeout is not None:
-            reconciler = TimedReconciler(reconciler, self._options.reconcile_timeout, self.metrics)
         member_gate = self._surroundings.member_gate(self)
         gates: list[Gate] = [*stations.gates, self.pauses]
         if member_gate is not None:
@@ -380,15 +386,13 @@ class Controller:
         if isinstance(writes, ReadYourWrites):
             # The innermost: events that arrived during a reconcile are enqueued even if another observer fails.
             observers.append(writes)
-        if isinstance(writes, TrackedWrites):
-            reconciler = writes.around(reconciler)
         if client is not None and client.is_dry_run:
             # Late, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))
         # Likewise: it counts events.
         gates.append(stations.backoff)
         return Worker(
-            self.name, self.queue, reconciler, context_of=self._make_contexts(), gates=tuple(gates),
+            self.name, self.queue, stations.reconciler, context_of=self._make_contexts(), gates=tuple(gates),
             outcomes=stations.outcomes, observers=tuple(observers), journal=self.journal, random=stations.random,
         )  # fmt: skip
 

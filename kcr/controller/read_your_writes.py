@@ -117,10 +117,11 @@ class ReadYourWrites(OwnWritesGate, Observer):
 class TrackedWrites(OwnWritesGate):
     """The writes of one controller's reconciles: the gate of its keys, and a reconciler around the controller's."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # by name
         self,
         own_writes: OwnWrites,
         queue: WorkQueue[Key],
+        reconciler: Reconciler,
         *,
         client: Client,
         informers_of: InformersOf,
@@ -132,22 +133,19 @@ class TrackedWrites(OwnWritesGate):
         Args:
             own_writes: Keeps the writes.
             queue: Gets the keys that were deferred.
+            reconciler: The controller's.
             client: Reads objects live; writes to its server are tracked.
             informers_of: Returns the informers of a kind.
             members: Returns the member clusters by name; none for a program without them.
             random: Draws names for `metadata.generateName`.
         """
         super().__init__(own_writes, queue)
+        self._reconcile = reconciler.reconcile
         self._client = client
         self._informers_of = informers_of
         self._random = random
         self._unanswered = own_writes.unanswered
         self._members = members
-
-    def around(self, reconciler: Reconciler) -> Reconciler:
-        """Return a reconciler that looks up the unanswered writes of a key before its reconcile."""
-        self._reconcile = reconciler.reconcile
-        return self
 
     def reconcile(self, key: Key) -> Coroutine[Any, Any, Result]:
         """Reconcile a key, after its unanswered writes were looked up; a plain function, each reconcile pays for it."""

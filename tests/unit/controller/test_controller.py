@@ -87,6 +87,15 @@ async def test_controller_without_workers_is_refused() -> None:
         Controller("test", Script(), ControllerOptions(workers=0), random=random.Random(0))
 
 
+async def test_controller_is_complete_when_it_exists(kcr_clock: VirtualClock) -> None:
+    async with running(Script(), max_retries=3) as controller:
+        born = set(vars(controller))
+        controller.queue.add(A)
+        await kcr_clock.advance(1)
+    assert set(vars(controller)) == born
+    assert len(born) <= 15
+
+
 async def test_key_is_reconciled_once_when_all_goes_well(kcr_clock: VirtualClock) -> None:  # CM-4
     script = Script()
     async with running(script) as controller:
