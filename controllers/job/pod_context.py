@@ -17,7 +17,7 @@ from kcr.api.meta import Key, Resource, controller_of, is_controlled_by
 from kcr.api.pods import is_ready, is_terminal
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client, LogOptions
-from kcr.client.explainers import explains, last_seen
+from kcr.client.explainers import explains, last_seen, list_or_nothing
 from kcr.controllers.job.decisions.pod_troubles.failures import failed_container
 from kcr.controllers.job.decisions.pod_troubles.pod import change_of, explain_pod
 from kcr.controllers.job.decisions.pod_troubles.problems import PodContext
@@ -125,27 +125,18 @@ async def _read_workload(client: Client, obj: Unstructured, events: Sequence[Eve
     selector = msgspec.convert(spec.get("selector") or {}, selectors.LabelSelector)
     labels, owners, tries = selectors.text(selector), {obj.metadata.uid}, list(events)
     if obj.resource.kind == "Deployment":
-        listed = await _listed(client, _REPLICASETS, namespace, labels=labels)
+        listed = await list_or_nothing(client, _REPLICASETS, namespace, labels=labels)
         sets = [one for one in listed if is_controlled_by(one, obj)]
         owners = {one.metadata.uid for one in sets}
         for one in sets:
             fields = f"involvedObject.kind=ReplicaSet,involvedObject.name={one.metadata.name}"
-            tries += await _listed(client, Event, namespace, fields=fields)
+            tries += await list_or_nothing(client, Event, namespace, fields=fields)
     pods = tuple(
         pod
-        for pod in await _listed(client, DetailedPod, namespace, labels=labels)
+        for pod in await list_or_nothing(client, DetailedPod, namespace, labels=labels)
         if (owner := controller_of(pod.metadata)) is not None and owner.uid in owners
     )
     change = f"change {obj.resource.kind.lower()}/{obj.metadata.name} to"
     creations = (event for event in tries if event.reason in ("FailedCreate", "SuccessfulCreate"))
     context = await read_pod_context(client, pods, change)
     return ObservedWorkload(obj, pods, tuple(sorted(creations, key=last_seen)), context, now)
-
-
-async def _listed(
-    client: Client, kind: type[R], namespace: str, *, labels: str = "", fields: str = ""
-) -> tuple[R, ...]:
-    try:
-        return tuple(await client.list(kind, namespace, labels=labels, fields=fields))
-    except (ForbiddenError, NotFoundError):
-        return ()

@@ -3,9 +3,11 @@
 A value that cannot be read counts as absent, and becomes a fault: one line for users, with the remedy.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
+D = TypeVar("D")
 # Of a value that cannot be read, and of the reason, so much is quoted.
 _QUOTED, _REASON = 64, 128
 
@@ -24,23 +26,37 @@ class AnnotationReader(NamedTuple):
     example: str
 
 
-def read_annotations(
-    readers: Mapping[str, AnnotationReader], texts: Sequence[str | None]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values by field, without those that are absent or cannot be read, and the faults of the latter.
+def annotations_reader(
+    kind: Callable[..., D], readers: Mapping[str, AnnotationReader]
+) -> Callable[[Mapping[str, str]], D]:
+    """Return the function that reads annotations as a value of a type.
+
+    Fields without an annotation that can be read have their defaults; `faults` has a line for each that cannot.
 
     Args:
+        kind: The type, with the fields of the readers and `faults`, each with a default.
         readers: The readers by the name of their annotation.
-        texts: The annotations in the order of the readers; None for absent ones.
     """
-    values: dict[str, Any] = {}
-    faults: list[str] = []
-    for (name, reader), text in zip(readers.items(), texts, strict=True):
-        if text is None:
-            continue
-        try:
-            values[reader.field] = reader.read(text)
-        except ValueError as error:
-            why = f"{text[:_QUOTED]!r} is ignored: {str(error)[:_REASON]}"
-            faults.append(f"annotation {name}: {why}; write it as {reader.example}")
-    return values, tuple(faults)
+    names, none = frozenset(readers), kind()
+
+    @lru_cache(1024)
+    def parsed(texts: tuple[str | None, ...]) -> D:
+        values: dict[str, object] = {}
+        faults: list[str] = []
+        for (name, reader), text in zip(readers.items(), texts, strict=True):
+            if text is None:
+                continue
+            try:
+                values[reader.field] = reader.read(text)
+            except ValueError as error:
+                why = f"{text[:_QUOTED]!r} is ignored: {str(error)[:_REASON]}"
+                faults.append(f"annotation {name}: {why}; write it as {reader.example}")
+        return kind(**values, faults=tuple(faults))
+
+    def read(annotations: Mapping[str, str]) -> D:
+        # Nearly all objects.
+        if names.isdisjoint(annotations):
+            return none
+        return parsed(tuple(annotations.get(name) for name in readers))
+
+    return read

@@ -170,15 +170,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Explanation:
-    """Return why an object that was deleted is still there.
+def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Explanation | None:
+    """Return why an object that was deleted is still there; None for one that was not deleted.
 
     Args:
         kind: Its kind.
-        metadata: Its metadata, with a deletionTimestamp.
+        metadata: Its metadata.
         now: The moment to judge at.
     """
-    moment, finalizers = metadata.deletion_timestamp or now, metadata.finalizers
+    moment, finalizers = metadata.deletion_timestamp, metadata.finalizers
+    if moment is None:
+        return None
     if moment > now:
         return Explanation(Code.TERMINATING, "is being deleted", steps=(Step("its grace period is over", moment),))
     headline = f"has been terminating for {human_duration(max(now - moment, timedelta()))}"

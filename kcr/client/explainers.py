@@ -13,7 +13,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Resource
 from kcr.arguments import checked
 from kcr.client.client import Client
-from kcr.errors import KcrError, described
+from kcr.errors import ForbiddenError, KcrError, NotFoundError, described
 
 R = TypeVar("R", bound=Resource)
 S = TypeVar("S", bound=Callable[..., object])
@@ -101,3 +101,13 @@ def explainers_of(setup: Callable[..., object]) -> tuple[Explainer, ...]:
 def last_seen(event: Event) -> datetime:
     """Return when an event was last seen; 1970 for one without any time, to sort by."""
     return event.last_seen or datetime.fromtimestamp(0, UTC)
+
+
+async def list_or_nothing(
+    client: Client, kind: type[R], namespace: str, *, labels: str = "", fields: str = ""
+) -> tuple[R, ...]:
+    """List objects, or none where they may not be read or are of a kind that is not served."""
+    try:
+        return tuple(await client.list(kind, namespace, labels=labels, fields=fields))
+    except (ForbiddenError, NotFoundError):
+        return ()

@@ -4,12 +4,10 @@ Without them a CronJob is reconciled as by kube-controller-manager. A value that
 reported once.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
-from kcr.api.annotations import AnnotationReader, read_annotations
+from kcr.api.annotations import AnnotationReader, annotations_reader
 from kcr.api.batch import CronJob
 from kcr.api.durations import bounded_duration
 from kcr.api.slots import hash_of
@@ -37,16 +35,9 @@ class CronJobDirectives(NamedTuple):
     faults: tuple[str, ...] = ()
 
 
-NONE = CronJobDirectives()
-
-
 def directives_of(cron: CronJob) -> CronJobDirectives:
     """Return the annotations of a CronJob."""
-    annotations = cron.metadata.annotations
-    # Nearly all CronJobs.
-    if _NAMES.isdisjoint(annotations):
-        return NONE
-    return _parsed(tuple(annotations.get(name) for name in _READERS))
+    return _read(cron.metadata.annotations)
 
 
 def offset_of(cron: CronJob) -> timedelta:
@@ -61,12 +52,6 @@ def offset_of(cron: CronJob) -> timedelta:
     return (hash_of(cron.metadata.uid) * (window // _SECOND) >> _HASH_BITS) * _SECOND
 
 
-@lru_cache(1024)
-def _parsed(texts: tuple[str | None, ...]) -> CronJobDirectives:
-    values, faults = read_annotations(_READERS, texts)
-    return CronJobDirectives(**values, faults=faults)
-
-
 def _within(text: str, longest: timedelta) -> timedelta:
     found = bounded_duration(text)
     if not _SECOND <= found <= longest:
@@ -74,8 +59,7 @@ def _within(text: str, longest: timedelta) -> timedelta:
     return found
 
 
-_READERS: Mapping[str, AnnotationReader] = {
+_read = annotations_reader(CronJobDirectives, {
     SPREAD: AnnotationReader("spread", lambda text: _within(text, _LONGEST_SPREAD), "5m"),
     CLOCK_CHANGE_NOTICE: AnnotationReader("notice", lambda text: _within(text, _LONGEST_NOTICE), "168h"),
-}
-_NAMES = frozenset(_READERS)
+})  # fmt: skip

@@ -7,10 +7,9 @@ reported once.
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
-from kcr.api.annotations import AnnotationReader, read_annotations
+from kcr.api.annotations import AnnotationReader, annotations_reader
 from kcr.api.batch import FAILED, Job, finished_type
 from kcr.api.durations import bounded_duration
 from kcr.controllers.job.decisions.plan import Limits
@@ -64,16 +63,9 @@ class JobDirectives(NamedTuple):
     faults: tuple[str, ...] = ()
 
 
-NONE = JobDirectives()
-
-
 def directives_of(job: Job) -> JobDirectives:
     """Return the annotations of a Job."""
-    annotations = job.metadata.annotations
-    # Nearly all Jobs.
-    if _NAMES.isdisjoint(annotations):
-        return NONE
-    return _parsed(tuple(annotations.get(name) for name in _READERS))
+    return _read(job.metadata.annotations)
 
 
 def own_limits(job: Job, limits: Limits) -> Limits:
@@ -88,12 +80,6 @@ def texts_of(job: Job) -> tuple[str, ...]:
     """Return the annotations as they are written, without the prefix: `start-deadline 10m`."""
     annotations = job.metadata.annotations
     return tuple(f"{name.partition('/')[2]} {annotations[name]}" for name in _READERS if name in annotations)
-
-
-@lru_cache(1024)
-def _parsed(texts: tuple[str | None, ...]) -> JobDirectives:
-    values, faults = read_annotations(_READERS, texts)
-    return JobDirectives(**values, faults=faults)
 
 
 def _start_deadline(text: str) -> StartDeadline:
@@ -131,7 +117,7 @@ _READERS: Mapping[str, AnnotationReader] = {
     TTL_AFTER_FAILURE: AnnotationReader("ttl_after_failure", bounded_duration, "168h"),
     FAILED_PODS_HISTORY: AnnotationReader("failed_pods_history", _count, "3"),
 }
-_NAMES = frozenset(_READERS)
+_read = annotations_reader(JobDirectives, _READERS)
 
 
 class TimeToLive(NamedTuple):

@@ -70,8 +70,7 @@ def explain_object(obj: Unstructured, now: datetime) -> Explanation:
 
 
 def _deleted(seen: _Seen) -> Explanation | None:
-    metadata = seen.obj.metadata
-    return None if metadata.deletion_timestamp is None else deletion_case(seen.obj.resource, metadata, seen.now)
+    return deletion_case(seen.obj.resource, seen.obj.metadata, seen.now)
 
 
 def _stalled(seen: _Seen) -> Explanation | None:

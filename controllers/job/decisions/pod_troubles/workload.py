@@ -101,8 +101,7 @@ def explain_workload(seen: ObservedWorkload) -> Explanation:
 
 
 def _deleted(seen: ObservedWorkload) -> Explanation | None:
-    metadata = seen.obj.metadata
-    return None if metadata.deletion_timestamp is None else deletion_case(seen.obj.resource, metadata, seen.now)
+    return deletion_case(seen.obj.resource, seen.obj.metadata, seen.now)
 
 
 def _unobserved(seen: ObservedWorkload) -> Explanation | None:

@@ -12,8 +12,7 @@ from kcr.api.explanation import Code, Explanation, merged, owner_text
 from kcr.api.meta import Resource
 from kcr.api.unstructured import Unstructured
 from kcr.client import Client
-from kcr.client.explainers import Explainer, ExplainerError
-from kcr.errors import ForbiddenError, NotFoundError
+from kcr.client.explainers import Explainer, ExplainerError, list_or_nothing
 
 R = TypeVar("R", bound=Resource)
 
@@ -72,13 +71,3 @@ def _newest(owner: Resource, found: Iterable[R]) -> list[R]:
     """Return the newest of the objects that another one owns: each costs requests, and old ones matter less."""
     owned = [one for one in found if any(ref.uid == owner.metadata.uid for ref in one.metadata.owner_references)]
     return sorted(owned, key=lambda one: str(one.metadata.creation_timestamp), reverse=True)[:_MOST]
-
-
-async def list_or_nothing(
-    client: Client, kind: type[R], namespace: str, *, labels: str = "", fields: str = ""
-) -> tuple[R, ...]:
-    """List objects, or none where they may not be read or are of a kind that is not served."""
-    try:
-        return tuple(await client.list(kind, namespace, labels=labels, fields=fields))
-    except (ForbiddenError, NotFoundError):
-        return ()

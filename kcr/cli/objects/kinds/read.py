@@ -14,12 +14,12 @@ from kcr.api.meta import Condition, Key, ObjectMeta, Resource, metadata_only
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.generic import explain_object
 from kcr.cli.objects.kinds import webhooks
-from kcr.cli.objects.kinds.dependents import list_or_nothing, with_dependents
+from kcr.cli.objects.kinds.dependents import with_dependents
 from kcr.cli.objects.kinds.namespaces import Held, explain_namespace, remaining_resources
 from kcr.cli.objects.kinds.nodes import explain_node
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind
-from kcr.client.explainers import Explainer, ExplainerError
+from kcr.client.explainers import Explainer, ExplainerError, list_or_nothing
 from kcr.errors import ForbiddenError
 
 # So many resources of a namespace are searched for objects that block its deletion, and so many objects of each.

@@ -13,8 +13,8 @@ from kcr.api.core import Event, Service
 from kcr.api.explanation import Code, Explanation, counted
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
-from kcr.cli.objects.kinds.dependents import list_or_nothing
 from kcr.client import Client
+from kcr.client.explainers import list_or_nothing
 from kcr.errors import ApiError, NotFoundError
 from kcr.serving.webhooks.conversion import CERT_MANAGER, INJECT_CA
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob
-from kcr.controllers.cronjob.decisions.directives import NONE, CronJobDirectives, directives_of, offset_of
+from kcr.controllers.cronjob.decisions.directives import CronJobDirectives, directives_of, offset_of
 from kcr.controllers.cronjob.decisions.plan import NoOp, Start
 from tests.kit.cronjob_builders import cron, judged
 from tests.kit.cronjob_harness import CREATED, TEN, at
@@ -21,7 +21,7 @@ def spread(text: str, uid: str = "cj-uid", **fields: Any) -> CronJob:
 
 
 def test_cronjob_without_annotations_asks_for_nothing() -> None:
-    assert directives_of(cron()) is NONE
+    assert directives_of(cron()) == CronJobDirectives()
     assert offset_of(cron()) == timedelta()
 
 

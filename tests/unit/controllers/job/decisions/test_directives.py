@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from kcr.api.batch import Job
 from kcr.controllers.job.decisions.directives import (
     DEFAULT_CAUSES,
-    NONE,
     BackoffRange,
     JobDirectives,
     StartDeadline,
@@ -27,8 +26,8 @@ def annotated(**texts: str) -> Job:
 
 
 def test_job_without_annotations_asks_for_nothing() -> None:
-    assert directives_of(job()) is NONE
-    assert directives_of(annotated(slot="3")) is NONE
+    assert directives_of(job()) == JobDirectives()
+    assert directives_of(annotated(slot="3")) == JobDirectives()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_annotations_are_read(texts: dict[str, str], expected: JobDirectives) ->
 )
 def test_value_that_cannot_be_read_counts_as_absent_and_is_named(texts: dict[str, str], fault: str) -> None:
     found = directives_of(annotated(**texts))
-    assert found._replace(faults=()) == NONE
+    assert found._replace(faults=()) == JobDirectives()
     (told,) = found.faults
     (name,) = texts
     assert told.startswith(f"annotation kcr.dev/{name.replace('_', '-')}: '")
