@@ -63,7 +63,8 @@ def temporary_file(path: Path, content: bytes, *, mode: int | None = None) -> It
     Raises:
         OSError: It cannot be written; `filename` is the path that it is to replace.
     """
-    temporary = path.with_name(f".{_shortened(path.name)}.{secrets.token_hex(4)}")
+    shortened = os.fsdecode(os.fsencode(path.name)[: _MAX_NAME_BYTES - _SUFFIX_BYTES])
+    temporary = path.with_name(f".{shortened}.{secrets.token_hex(4)}")
     try:
         with (
             name_in_errors(path),
@@ -138,7 +139,3 @@ def _keep_attributes(path: Path, descriptor: int) -> None:
     with suppress(OSError):
         os.fchown(descriptor, found.st_uid, found.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
-
-
-def _shortened(name: str) -> str:
-    return os.fsdecode(os.fsencode(name)[: _MAX_NAME_BYTES - _SUFFIX_BYTES])

@@ -186,7 +186,7 @@ class Outcomes:
         else:
             self._waits.end(key)
         self._metrics.errors += 1
-        text = _text(causes)
+        text = "; ".join(map(described, causes))
         run.outcome, run.detail, run.error, run.causes = "error", text, error, causes
         # All of the causes: with one answer among them the server is available.
         if all(map(is_unanswered, causes)):
@@ -283,7 +283,3 @@ def _max_delay(causes: tuple[BaseException, ...]) -> float:
     """Return how long a key waits at most: as long as all of its errors ask for, if they are of that kind."""
     asked = _retry_after(causes)
     return asked if asked and all(isinstance(cause, RetryLater) for cause in causes) else math.inf
-
-
-def _text(causes: tuple[BaseException, ...]) -> str:
-    return "; ".join(map(described, causes))

@@ -45,7 +45,9 @@ class EventEmitter:
 
         Repeats of one cause are one event, though the server's message has the name that was drawn for this attempt.
         """
-        return self._record_failures(owner, "FailedCreate", "Error creating", errors, _cause_of)
+        return self._record_failures(
+            owner, "FailedCreate", "Error creating", errors, lambda error: cause_of(str(error))
+        )
 
     def not_deleted(self, owner: Resource, errors: Iterable[KcrError]) -> KcrError | None:
         """Write the events about deletions that failed, and return the first failure."""
@@ -66,10 +68,6 @@ class EventEmitter:
             if not isinstance(error, TooManyRequestsError):
                 self._recorder.event(owner, "Warning", reason, f"{words}: {error}", cause=cause(error))
         return failures[0] if failures else None
-
-
-def _cause_of(error: KcrError) -> str:
-    return cause_of(str(error))
 
 
 def summary(verb: str, noun: str, names: Sequence[str]) -> str:

@@ -38,7 +38,8 @@ class Attempts(NamedTuple, Generic[T]):
 
         A call that failed without a response, or with the server's own failure, may have taken effect.
         """
-        return self.skipped + sum(_is_refusal(failure.error) for failure in self.failures)
+        errors = [failure.error for failure in self.failures]
+        return self.skipped + sum(isinstance(one, ApiError) and not isinstance(one, ServerError) for one in errors)
 
     @property
     def error(self) -> KcrError | None:
@@ -84,10 +85,6 @@ async def call_in_batches(count: int, call: Callable[[int], Awaitable[T]], initi
                 done.append(outcome)
         begun, size = end, size * 2
     return Attempts(tuple(done), tuple(failures), max(0, count - begun))
-
-
-def _is_refusal(error: Exception) -> bool:
-    return isinstance(error, ApiError) and not isinstance(error, ServerError)
 
 
 async def _attempt(call: Callable[[int], Awaitable[T]], index: int) -> T | Failure:

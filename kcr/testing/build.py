@@ -70,7 +70,8 @@ def config_map(name: str, data: Mapping[str, str] | None = None, **fields: Any) 
 def job(name: str = "pi", **fields: Any) -> Job:
     """Return a Job of one pod, unless fields of its spec say otherwise; the others are those of `metadata`."""
     spec = {name: fields.pop(name) for name in JobSpec.__struct_fields__ if name in fields}
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"restartPolicy": "Never", "containers": [_container()]}}
+    containers = [{"name": CONTAINER, "image": "busybox"}]
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"restartPolicy": "Never", "containers": containers}}
     given: dict[str, Any] = {"parallelism": 1, "completions": 1, "backoff_limit": 6} | spec
     given.setdefault("template", msgspec.Raw(msgspec.json.encode(template)))
     check_fields("build.job", made := JobSpec(**given))
@@ -113,7 +114,3 @@ def _state(phase: str, exit_code: int | None) -> ContainerState | None:
         code = exit_code if exit_code is not None else int(phase == "Failed")
         return ContainerState(terminated=ContainerStateTerminated(exit_code=code, finished_at=CREATED))
     return None
-
-
-def _container() -> Mapping[str, str]:
-    return {"name": CONTAINER, "image": "busybox"}

@@ -175,7 +175,8 @@ def phase_text(view: ControllerView) -> str:
     match state.phase:
         case "queued":
             since = "" if state.queued_seconds is None else f" for {_span(state.queued_seconds)}"
-            return f"queued{since} at priority {state.priority}{_because(state)}"
+            because = f" ({', '.join(state.reasons[:_NAMED])})" if state.reasons else ""
+            return f"queued{since} at priority {state.priority}{because}"
         case "backoff":
             return f"in backoff after {counted(state.retries, 'failure')} in a row: retried {_due(state)}"
         case "delayed":
@@ -206,10 +207,6 @@ def _details(view: ControllerView) -> Iterator[str]:
         yield f"not confirmed: {', '.join(detail.unconfirmed[:_NAMED])}{more}"
     if detail.explanation_error:
         yield f"does not explain it: {detail.explanation_error}"
-
-
-def _because(state: KeyState) -> str:
-    return f" ({', '.join(state.reasons[:_NAMED])})" if state.reasons else ""
 
 
 def _due(state: KeyState) -> str:

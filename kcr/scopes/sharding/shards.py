@@ -81,7 +81,9 @@ class GroupLease(LeaderElector):
             lease = await self._client.get(Lease, self.config.key)
         except NotFoundError:
             return
-        if lease.spec.holder_identity != self.config.identity or not self._is_last(await self._leases()):
+        if lease.spec.holder_identity != self.config.identity or not self._is_last(
+            await self._client.list(Lease, self.config.namespace, labels=self._names.selector)
+        ):
             return
         try:
             await self._client.update(replace(lease, spec=released(lease.spec, self.clock.now())))
@@ -89,9 +91,6 @@ class GroupLease(LeaderElector):
             # Another replica has just joined.
             return
         _log.info("released lease", lease=str(self.config.key))
-
-    async def _leases(self) -> tuple[Lease, ...]:
-        return await self._client.list(Lease, self.config.namespace, labels=self._names.selector)
 
     def _is_last(self, leases: tuple[Lease, ...]) -> bool:
         """Return whether no Lease of a replica or of a shard has a holder but the sign of life of this replica.

@@ -160,17 +160,15 @@ def _converted(function: Converter, obj: Resource) -> Resource:
         raise ConversionError(f"{place}: {described(error)}") from error
     if not isinstance(new, Resource):
         raise ConversionError(f"{place}: it returned {type(new).__name__} instead of an object")
-    changed = [name for name in ObjectMeta.__struct_fields__ if _differs(name, obj.metadata, new.metadata)]
+    old, now = obj.metadata, new.metadata
+    kept = [name for name in ObjectMeta.__struct_fields__ if name not in MUTABLE]
+    changed = [name for name in kept if getattr(old, name) != getattr(now, name)]
     if changed:
         raise ConversionError(
             f"{place}: it changed metadata ({', '.join(changed)}): return the object with metadata=old.metadata; only "
             "labels and annotations may differ"
         )
     return new
-
-
-def _differs(name: str, old: ObjectMeta, new: ObjectMeta) -> bool:
-    return name not in MUTABLE and getattr(old, name) != getattr(new, name)
 
 
 def _connected(kinds: tuple[type[Resource], ...]) -> tuple[type[Resource], ...]:

@@ -94,7 +94,10 @@ def replacements(seen: Snapshot, plan: Plan) -> tuple[Step, ...]:
             # Pods that ended within the same second are replaced together.
             alike.setdefault((wait // _SECOND * _SECOND, record.failures), []).append(index)
     return tuple(
-        Step(f"creates {_pods_of(again)} again: {counted(count, 'failure')}{_each(again)}", seen.now + wait)
+        Step(
+            f"creates {_pods_of(again)} again: {counted(count, 'failure')}{' each' if len(again) > 1 else ''}",
+            seen.now + wait,
+        )
         for (wait, count), again in sorted(alike.items())[:NAMED]
     )
 
@@ -102,10 +105,6 @@ def replacements(seen: Snapshot, plan: Plan) -> tuple[Step, ...]:
 def _pods_of(indexes: Iterable[int]) -> str:
     found = IndexSet.of(indexes)
     return f"a pod of index {found}" if len(found) == 1 else f"pods of indexes {found}"
-
-
-def _each(indexes: list[int]) -> str:
-    return " each" if len(indexes) > 1 else ""
 
 
 def failures_left(seen: Snapshot, plan: Plan) -> tuple[Step, ...]:

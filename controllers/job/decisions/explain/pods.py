@@ -65,8 +65,8 @@ def failure_text(pod: Pod, now: datetime) -> str:
 def _failure(pod: Pod) -> str:
     container = failed_container(pod)
     if container is not None and (ended := container.state.terminated) is not None:
-        how = f"{_named(ended.reason)}exit code {ended.exit_code}{_text(ended.message)}"
-        return f"container {container.name}: {how}"
+        named = f"{ended.reason}, " if ended.reason else ""
+        return f"container {container.name}: {named}exit code {ended.exit_code}{_text(ended.message)}"
     return joined(pod.status.reason, pod.status.message)
 
 
@@ -125,10 +125,6 @@ def lingering_text(pod: Pod) -> str:
         return ""
     held = ", ".join(finalizers)
     return f"pod {pod.metadata.name} has ended; it stays for its finalizers ({held}), and the Job does not wait for it"
-
-
-def _named(reason: str) -> str:
-    return f"{reason}, " if reason else ""
 
 
 def _text(detail: str) -> str:

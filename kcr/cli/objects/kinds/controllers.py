@@ -72,7 +72,8 @@ def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
         headline = f"controller {name} lacks the right to {denials[0].verb} {denials[0].resource}"
         return Explanation(Code.REFUSED, headline, remedies=(grant_remedy(missing, view.detail.plugin),))
     if "webhook" in state.error or "is forbidden" in state.error:
-        found = refusal_of(state.error, namespace=_namespace(view), resource="", change="change what is created to one")
+        namespace = state.key.rpartition("/")[0]
+        found = refusal_of(state.error, namespace=namespace, resource="", change="change what is created to one")
         return Explanation(Code.REFUSED, headline, remedies=(found.remedy,), webhook=found.webhook)
     if state.phase == "parked":
         kind = next((one.kinds[0] for one in inside.state.controllers if one.name == name and one.kinds), "KIND")
@@ -89,10 +90,6 @@ def _reconcile_command(kind: str, key: str) -> str:
 def _all_errors(inside: Inside) -> str:
     texts = [group.text for controller in inside.state.controllers for group in controller.errors]
     return "\n".join([*texts, *(informer.last_error for informer in inside.state.informers)])
-
-
-def _namespace(view: ControllerView) -> str:
-    return view.detail.state.key.rpartition("/")[0]
 
 
 def _slow(view: ControllerView) -> Explanation | None:
