@@ -8,7 +8,8 @@ import click
 from kcr.api.durations import parse_duration
 from kcr.app.fields import options
 from kcr.app.options import PluginOptions, ProgramOptions
-from kcr.cli.completers import complete_controllers, complete_namespaces
+from kcr.cli.completers import complete_controllers, complete_namespaces, complete_objects
+from kcr.cli.target import parse_object
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +32,12 @@ def connection_options(command: F) -> F:
 _in_context = program_options(
     "kubeconfig", "context", "exec_plugins", "namespace", words={"namespace": "the context's"}
 )
+
+
+object_argument = click.argument(
+    "name", metavar="KIND/NAME", callback=lambda ctx, parameter, text: parse_object(text),
+    shell_complete=complete_objects,
+)  # fmt: skip
 
 
 def object_options(command: F) -> F:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from kcr.api import slots as api_slots
-from kcr.api.meta import ObjectMeta, OwnerReference, Resource
+from kcr.api.meta import ObjectMeta, Resource, controller_reference
 from kcr.api.slots import SLOT_LABEL, hashed_slot, labelled_slot, slot_of
 
 
@@ -107,14 +107,7 @@ def dependents_metadata(owner: Resource) -> Iterator[ObjectMeta]:
     """Return the metadata by which the dependents of an owner are kept: labelled with its slot, or by its uid alone."""
     namespace = owner.metadata.namespace
     yield ObjectMeta(namespace=namespace, labels={SLOT_LABEL: str(slot_of(owner.metadata))})
-    reference = OwnerReference(
-        api_version=owner.resource.api_version,
-        kind=owner.resource.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-    )
-    yield ObjectMeta(namespace=namespace, owner_references=(reference,))
+    yield ObjectMeta(namespace=namespace, owner_references=(controller_reference(owner),))
 
 
 class _PeekedOwner(msgspec.Struct):

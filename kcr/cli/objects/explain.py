@@ -13,7 +13,6 @@ from kcr.api.meta import Condition, Key
 from kcr.api.unstructured import Unstructured
 from kcr.app.plugins import find_explainers
 from kcr.cli import options as shared
-from kcr.cli.completers import complete_objects
 from kcr.cli.connection import connected, run_quietly
 from kcr.cli.debug.port import DebugPort, debug_option, port_of
 from kcr.cli.objects.inside import Inside, ask, ask_state, controllers_as_json, lines_of_controllers
@@ -21,7 +20,7 @@ from kcr.cli.objects.kinds.controllers import blocked_loop
 from kcr.cli.objects.kinds.webhooks import GROUP, read_webhooks
 from kcr.cli.objects.look import Shown, look
 from kcr.cli.objects.screen import fitted
-from kcr.cli.target import ObjectName, UnresolvedName, parse_object, resolved
+from kcr.cli.target import ObjectName, UnresolvedName, resolved
 from kcr.client.explainers import last_seen
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, TransportError
@@ -33,10 +32,7 @@ from kcr.errors import ConfigError, TransportError
     epilog="Exit codes: 0, 1 when the object is not there, the server cannot be used, or the --debug-address does not "
     "answer, 2 on a wrong option.",
 )
-@click.argument(
-    "name", metavar="KIND/NAME", callback=lambda ctx, parameter, text: parse_object(text),
-    shell_complete=complete_objects,
-)  # fmt: skip
+@shared.object_argument
 @shared.object_options
 @debug_option
 @shared.plugin_options("controllers", words={"controllers": "those installed"})
@@ -137,7 +133,7 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
         [
             ("wanted", filter(None, [explanation.wanted])),
             ("present", filter(None, [explanation.present])),
-            ("next", (f"{_when(step.at, now)}{step.text}" for step in explanation.steps)),
+            ("next", (f"{in_time(one.at, now)}: {one.text}" if one.at else one.text for one in explanation.steps)),
             ("why", explanation.reasons),
             ("remedy", explanation.remedies),
             (
@@ -150,10 +146,6 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
             ("events", (_event(one, now) for one in shown.events)),
         ],
     )
-
-
-def _when(moment: datetime | None, now: datetime) -> str:
-    return "" if moment is None else f"{in_time(moment, now)}: "
 
 
 def _condition(condition: Condition, now: datetime) -> str:

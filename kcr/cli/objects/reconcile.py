@@ -11,9 +11,8 @@ import click
 
 from kcr.api.meta import Key
 from kcr.cli import options as shared
-from kcr.cli.completers import complete_objects
 from kcr.cli.connection import connected, run_quietly, searched
-from kcr.cli.target import ObjectName, UnresolvedName, parse_object, resolved
+from kcr.cli.target import ObjectName, UnresolvedName, resolved
 from kcr.clock import SystemClock
 from kcr.controller.retries import RECONCILE_AT
 
@@ -23,10 +22,7 @@ from kcr.controller.retries import RECONCILE_AT
     context_settings={"auto_envvar_prefix": "KCR"},
     epilog="Exit codes: 0, 1 when the object does not exist or may not be patched, 2 on a wrong option.",
 )
-@click.argument(
-    "name", metavar="KIND/NAME", callback=lambda ctx, parameter, text: parse_object(text),
-    shell_complete=complete_objects,
-)  # fmt: skip
+@shared.object_argument
 @shared.object_options
 def command(name: ObjectName | UnresolvedName, **values: Any) -> int:
     """Let the controllers of an object reconcile it now; one that was parked after too many failures is retried.

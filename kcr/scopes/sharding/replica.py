@@ -133,18 +133,15 @@ class ShardedReplica:
         with first_failure():
             async with asyncio.TaskGroup() as group:
                 keeping = group.create_task(self.keeper.run(), name="shard keeper")
-                if self._loop is None:
+                if (loop := self._loop) is None:
                     await self._campaign(main, lambda: False)
                 else:
-                    await self._loop.run(lambda: self._campaign(main, self._is_blocked), self.shards.end)
+                    await loop.run(lambda: self._campaign(main, loop.is_blocked), self.shards.end)
                 keeping.cancel()
 
     def _drained(self, shard: int, is_clean: bool) -> None:
         if self._note_drained is not None:
             self._note_drained(shard, is_clean)
-
-    def _is_blocked(self) -> bool:
-        return self._loop is not None and self._loop.is_blocked()
 
     async def _campaign(self, main: asyncio.AbstractEventLoop, is_blocked: Callable[[], bool]) -> None:
         own = asyncio.get_running_loop()

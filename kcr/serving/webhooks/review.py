@@ -188,7 +188,11 @@ def bad_request(message: str) -> BadRequestError:
 def status_of(denials: Sequence[ApiError]) -> Status:
     """Return the Status of one or more denials: the code and reason of the first, the messages and causes of all."""
     first = denials[0]
-    causes = [cause for denial in denials for cause in denial.causes or _cause_of(denial, len(denials))]
+    causes = [
+        cause
+        for one in denials
+        for cause in one.causes or ([Cause("", one.reason, one.message)] if len(denials) > 1 else ())
+    ]
     details = StatusDetails(
         causes=tuple(StatusCause(reason=one.reason, message=_text(one.message), field=one.field) for one in causes)
         or None,
@@ -203,10 +207,6 @@ def status_of(denials: Sequence[ApiError]) -> Status:
 def _text(message: str) -> str:
     """Return a message that can be encoded: paths and names of files may have surrogates."""
     return message.encode(errors="replace").decode()
-
-
-def _cause_of(denial: ApiError, denials: int) -> tuple[Cause, ...]:
-    return (Cause("", denial.reason, denial.message),) if denials > 1 else ()
 
 
 def limited_warnings(warnings: Sequence[str]) -> tuple[str, ...]:

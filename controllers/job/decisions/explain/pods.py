@@ -77,7 +77,10 @@ def latest_failures(pods: Iterable[Pod], now: datetime, count: int) -> tuple[str
     alike: dict[str, list[Pod]] = {}
     for pod in failed:
         alike.setdefault(masked(_failure(pod), pod), []).append(pod)
-    return tuple(f"{failure_text(first, now)}{_others(rest)}" for first, *rest in list(alike.values())[:count])
+    return tuple(
+        failure_text(first, now) + (f"; {counted(len(rest), 'more pod')} failed alike" if rest else "")
+        for first, *rest in list(alike.values())[:count]
+    )
 
 
 def never_started(pods: Iterable[Pod], now: datetime) -> bool:
@@ -85,10 +88,6 @@ def never_started(pods: Iterable[Pod], now: datetime) -> bool:
     failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=lambda pod: finish_time(pod) or now)
     ends = (status.state.terminated for pod in failed[-1:] for status in statuses_of(pod))
     return any(end is not None and end.reason in _UNSTARTED for end in ends)
-
-
-def _others(pods: Sequence[Pod]) -> str:
-    return f"; {counted(len(pods), 'more pod')} failed alike" if pods else ""
 
 
 def is_overdue(pod: Pod, now: datetime) -> bool:
