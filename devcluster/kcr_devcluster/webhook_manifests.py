@@ -82,12 +82,7 @@ def webhook_service(service: WebhookService, selector: Mapping[str, str], *, por
 
 
 def with_conversion(manifest: Mapping[str, Any], service: WebhookService) -> dict[str, Any]:
-    """Return a CustomResourceDefinition whose objects are converted by the webhook of a Service.
-
-    Args:
-        manifest: The definition.
-        service: The Service.
-    """
+    """Return a CustomResourceDefinition whose objects are converted by the webhook of a Service."""
     webhook = {"clientConfig": service.client_config(PATH), "conversionReviewVersions": ["v1"]}
     metadata = {**manifest["metadata"], "annotations": service.annotations()}
     head, spec = {name: manifest[name] for name in ("apiVersion", "kind")}, dict(manifest["spec"])

@@ -131,10 +131,6 @@ class CrdOptions(NamedTuple):
         """Return the options of a class whose base has these, and take its own out of its keywords.
 
         Rules of the base hold for the class as well; options of a version hold for that version alone.
-
-        Args:
-            about: The class.
-            options: Its keywords.
         """
         own = {name: options.pop(name) for name in self._fields if name in options}
         if own:

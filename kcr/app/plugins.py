@@ -257,10 +257,6 @@ def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, 
 def options_type(name: str, setup: Setup) -> type[msgspec.Struct] | None:
     """Return the struct of a setup's options, None where it takes the manager alone.
 
-    Args:
-        name: Its name.
-        setup: The function.
-
     Raises:
         ConfigError: It cannot be called with a manager, or with a manager and options.
     """

@@ -113,13 +113,7 @@ def errors_of(state: DebugState) -> Iterator[str]:
 
 
 def manifest(parts: list[ArchiveFile], url: str, now: datetime) -> str:
-    """Return the list of the archive's contents and missing parts.
-
-    Args:
-        parts: The files.
-        url: The debug port.
-        now: The time.
-    """
+    """Return the list of the archive's contents and missing parts."""
     lines = [f"kcr debug dump of {url} at {now:%Y-%m-%dT%H:%M:%SZ}", ""]
     for part in parts:
         found = f"not to be had: {part.why_not}" if part.content is None else f"{len(part.content.encode())} bytes"

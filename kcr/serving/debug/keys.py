@@ -198,9 +198,6 @@ def error_groups(errors: Mapping[Key, str]) -> tuple[ErrorGroup, ...]:
 
     Two errors are alike when they differ in names, numbers, uids and versions only. An error of one key alone has its
     own words.
-
-    Args:
-        errors: The errors by key.
     """
     groups: dict[str, list[Key]] = {}
     for key, text in errors.items():

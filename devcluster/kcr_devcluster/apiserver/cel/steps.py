@@ -174,12 +174,7 @@ def selection(operand: Step, name: str, shown: str, of: CelType, *, keeps_null: 
 
 
 def alike(step: Step, of: CelType) -> Step:
-    """Return the step of an item or entry, which fails where the value is not what its schema says.
-
-    Args:
-        step: The item or entry.
-        of: Its type.
-    """
+    """Return the step of an item or entry, which fails where the value is not what its schema says."""
     if of.kind not in _UNLIKE:
         return step
     wrong, words = _UNLIKE[of.kind]
@@ -256,12 +251,7 @@ def optional_selection(operand: Step, name: str, *, keeps_null: bool, is_test: b
 
 
 def direct_call(call: Callable[..., Any], steps: list[Step]) -> Step:
-    """Return the call of a function whose arguments are of its types.
-
-    Args:
-        call: The function.
-        steps: Its arguments.
-    """
+    """Return the call of a function whose arguments are of its types."""
     match steps:
         case [one]:
             return lambda frame: call(one(frame))

@@ -112,10 +112,6 @@ class Routes(ServedIndex):
     def required(self, steps: list[str], method: str) -> Route:
         """Return the route of a request that was found before.
 
-        Args:
-            steps: The path.
-            method: The method.
-
         Raises:
             StatusError: 404, there is no such resource any more.
         """

@@ -32,11 +32,7 @@ class Request:
         return f".{self._name}".endswith(f".{DOMAIN}")
 
     def answer(self, names: Names) -> dns.message.Message:
-        """Return the answer for a name of the cluster's domain.
-
-        Args:
-            names: The names.
-        """
+        """Return the answer for a name of the cluster's domain."""
         response = dns.message.make_response(self._query, recursion_available=True)
         response.flags |= dns.flags.AA
         found = look_up(names, self._name)

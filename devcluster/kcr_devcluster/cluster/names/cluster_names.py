@@ -107,12 +107,7 @@ class ClusterNames:
         return self._begun.is_set() or bool(pod.subdomain or pod.aliases)
 
     def write_files(self, pod: PodIdentity, home: Path) -> Sequence[tuple[Path, str]]:
-        """Write the files with names of a pod, and return them with the paths that they are mounted at.
-
-        Args:
-            pod: The pod.
-            home: Its directory.
-        """
+        """Write the files with names of a pod, and return them with the paths that they are mounted at."""
         file = home / ".hosts"
         self._files[pod.uid] = (pod, file)
         self._write(pod, file)

@@ -93,12 +93,7 @@ class NodeAgent:
         self._sampler: UsageSampler | None = None
 
     def running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
-        """Return the containers of a pod that run here, by name.
-
-        Args:
-            key: The pod.
-            uid: Its uid.
-        """
+        """Return the containers of a pod that run here, by name."""
         return {} if self._kubelet is None else self._kubelet.running_containers(key, uid)
 
     async def run(self) -> None:

@@ -100,12 +100,7 @@ def _merged(one: MapList, other: list[Any]) -> MapList:
 
 
 def is_in(wanted: Any, values: list[Any]) -> bool:
-    """Return whether a value is an item of a list.
-
-    Args:
-        wanted: The value.
-        values: The list.
-    """
+    """Return whether a value is an item of a list."""
     if type(wanted) is str:
         return wanted in values
     # What Python finds may be a boolean or a duration; what it does not find is not there.
@@ -114,12 +109,7 @@ def is_in(wanted: Any, values: list[Any]) -> bool:
 
 
 def has_key(wanted: Any, entries: Mapping[Any, Any]) -> bool:
-    """Return whether a map has a key; numbers of other types are the same key.
-
-    Args:
-        wanted: The key.
-        entries: The map.
-    """
+    """Return whether a map has a key; numbers of other types are the same key."""
     if type(wanted) is str:
         return wanted in entries
     if type(wanted) not in _KEYS or wanted not in entries:
@@ -160,10 +150,6 @@ def place_of(index: Any) -> int:
 
 def entry_at(entries: Mapping[Any, Any], key: Any) -> Any:
     """Return the value of a key.
-
-    Args:
-        entries: The map.
-        key: The key.
 
     Raises:
         EvaluationError: The map has no such key.

@@ -112,12 +112,7 @@ def _rounded(number: int, scale: int, *, cut: bool) -> Quantity:
 
 
 def compare(one: Quantity, other: Quantity) -> int:
-    """Return -1, 0 or 1: whether an amount is less than another, equal to it or more.
-
-    Args:
-        one: The amount.
-        other: The other.
-    """
+    """Return -1, 0 or 1: whether an amount is less than another, equal to it or more."""
     left, right = _aligned(one, other)
     return (left > right) - (left < right)
 
