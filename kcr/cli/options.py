@@ -9,7 +9,6 @@ from kcr.api.durations import parse_duration
 from kcr.app.fields import options
 from kcr.app.options import PluginOptions, ProgramOptions
 from kcr.cli.completers import complete_controllers, complete_namespaces, complete_objects
-from kcr.cli.target import parse_object
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,10 +33,13 @@ _in_context = program_options(
 )
 
 
-object_argument = click.argument(
-    "name", metavar="KIND/NAME", callback=lambda ctx, parameter, text: parse_object(text),
-    shell_complete=complete_objects,
-)  # fmt: skip
+def _parsed(ctx: click.Context, parameter: click.Parameter, text: str) -> Any:
+    from kcr.cli.target import parse_object  # noqa: PLC0415  # a help needs no client
+
+    return parse_object(text)
+
+
+object_argument = click.argument("name", metavar="KIND/NAME", callback=_parsed, shell_complete=complete_objects)
 
 
 def object_options(command: F) -> F:
