@@ -106,7 +106,8 @@ class Children:
         prepared = self._prepared(owner, wanted)
         if owner.metadata.deletion_timestamp is not None:
             return EnsuredChildren((), ())
-        known, applied = self._own_writes.of(owner).applied, list[Resource]()
+        known = self._own_writes.of(owner).applied
+        applied: list[Resource] = []
         for ident, child in prepared.items():
             try:
                 made = await self._apply(owner, child, known.get(ident))
@@ -157,7 +158,8 @@ class Children:
         return made, AppliedObject(digest, metadata.uid, metadata.generation, metadata.resource_version)
 
     async def _prune(self, owner: Resource, wanted: dict[tuple[str, str, str, str], Resource]) -> tuple[Resource, ...]:
-        own, deleted = self._own_writes.of(owner), list[Resource]()
+        own = self._own_writes.of(owner)
+        deleted: list[Resource] = []
         for informer, child in self._unwanted(owner, wanted, own.deleted):
             try:
                 await self._client.delete(informer.kind, child.key, uid=child.metadata.uid)

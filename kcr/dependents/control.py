@@ -144,7 +144,7 @@ class DependentControl(Generic[R]):
         if prepared is not None and prepared.metadata.name and count > 1:
             raise ValueError(f"{prepared.key}: {count} objects of one name: let a function return each one's template")
         # Names of objects that existed before: their creation was reported then.
-        found = set[str]()
+        found: set[str] = set()
 
         async def create(number: int) -> R:
             obj = prepared if isinstance(template, Resource) else self._prepare(owner, template(number))
@@ -208,7 +208,9 @@ class DependentControl(Generic[R]):
         Raises:
             UnconfirmedCreateError: There is still no answer; the reconcile is to be retried.
         """
-        shown, done, failures = self.confirm(owner), list[R](), list[Failure]()
+        shown = self.confirm(owner)
+        done: list[R] = []
+        failures: list[Failure] = []
         creates = self._own_writes.of(owner).creates
         for number, (key, sent) in enumerate(tuple(creates.items())):
             try:

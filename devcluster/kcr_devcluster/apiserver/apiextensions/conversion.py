@@ -166,7 +166,8 @@ class WebhookConverter:
 
     async def _answers(self, asked: Sequence[tuple[bytes, Manifest]], version: str) -> dict[Hashable, bytes]:
         """Return the webhook's answers by their questions: objects as JSON, without fields that the version lacks."""
-        desired, shape, found = self.kinds[version].type.api_version, self._shapes[version], dict[Hashable, bytes]()
+        desired, shape = self.kinds[version].type.api_version, self._shapes[version]
+        found: dict[Hashable, bytes] = {}
         for part in _parts(dict(asked)):
             made = await self._webhook.review([_unversioned(one) for one in part.values()], desired)
             found.update((question, _encode(shape.conform(one))) for question, one in zip(part, made, strict=True))

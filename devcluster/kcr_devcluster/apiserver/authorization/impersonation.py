@@ -63,7 +63,9 @@ def requested_user(headers: Iterable[tuple[str, str]]) -> User | None:
     Raises:
         StatusError: 400, groups or the like are given without a user.
     """
-    single, groups, extra = dict[str, str](), list[str](), dict[str, tuple[str, ...]]()
+    single: dict[str, str] = {}
+    groups: list[str] = []
+    extra: dict[str, tuple[str, ...]] = {}
     for given, value in headers:
         name = given.lower()
         if name == _GROUP:

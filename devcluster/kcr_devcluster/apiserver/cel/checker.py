@@ -287,7 +287,8 @@ class _Check:
 
     def _resolve(self, node: Call, given: tuple[CelType, ...]) -> CelType:
         """Return the type of a call's value, and keep the overloads that it may take."""
-        chosen, result = list[str](), None
+        result = None
+        chosen: list[str] = []
         for one in declarations(node.function):
             if one.overload.is_member != (node.target is not None):
                 continue
@@ -338,7 +339,8 @@ class _Check:
         return node._replace(arguments=(resolved, field)), found if unwrapped(found)[1] else optional_of(found)
 
     def _list(self, node: ListLiteral) -> tuple[Node, CelType]:
-        items, joined = list[Node](), None
+        joined = None
+        items: list[Node] = []
         for position, item in enumerate(node.items):
             items.append(self.visit(item))
             found = self._content(item) if position in node.optional else self._type(item)
@@ -360,7 +362,8 @@ class _Check:
     def _map(self, node: MapLiteral) -> tuple[Node, CelType]:
         if node.type_name:
             return self._object(node)
-        entries, of_keys, of_values = list[Entry](), None, None
+        of_keys, of_values = None, None
+        entries: list[Entry] = []
         for entry in node.entries:
             assert not isinstance(entry.key, str)
             key, value = self.visit(entry.key), self.visit(entry.value)
@@ -379,7 +382,7 @@ class _Check:
             else:
                 self._issue(node.id, f"'{node.type_name}' is not a message type")
             return node, ERROR
-        entries = list[Entry]()
+        entries: list[Entry] = []
         for entry in node.entries:
             value = self.visit(entry.value)
             entries.append(entry._replace(value=value))

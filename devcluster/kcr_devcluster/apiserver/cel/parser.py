@@ -121,7 +121,8 @@ class _Parser:
         self._ids = count(1)
 
     def _read(self, text: str) -> list[_Token]:
-        tokens, at = list[_Token](), 0
+        at = 0
+        tokens: list[_Token] = []
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None:
@@ -227,7 +228,8 @@ class _Parser:
         return self._balanced("||", "_||_", lambda: self._balanced("&&", "_&&_", self._binary))
 
     def _balanced(self, sign: str, function: str, part: Callable[[], Node]) -> Node:
-        parts, ids = [part()], list[int]()
+        parts = [part()]
+        ids: list[int] = []
         while self._next.kind == sign:
             ids.append(self._id(self._take().offset))
             parts.append(part())
@@ -311,7 +313,7 @@ class _Parser:
     def _arguments(self) -> tuple[Node, ...]:
         self._expect("(")
         self._begin(")")
-        found = list[Node]()
+        found: list[Node] = []
         if self._next.kind != ")":
             found.append(self._expression())
             while self._next.kind == ",":
@@ -374,7 +376,8 @@ class _Parser:
         while self._next.kind == ".":
             self._take()
             name = f"{name}.{self._take().text}"
-        at, entries = self._id(self._take().offset), list[Entry]()
+        at = self._id(self._take().offset)
+        entries: list[Entry] = []
         self._one_of(frozenset({"}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER"}))
         while self._next.kind not in ("}", ","):
             is_optional = self._optional()
@@ -409,7 +412,8 @@ class _Parser:
 
     def _list(self) -> Node:
         at = self._id(self._take().offset)
-        items, optional = list[Node](), set[int]()
+        items: list[Node] = []
+        optional: set[int] = set()
         self._begin("?", ",", "]")
         while self._next.kind not in ("]", ","):
             if self._optional():
@@ -421,7 +425,8 @@ class _Parser:
         return ListLiteral(at, tuple(items), frozenset(optional))
 
     def _map(self) -> Node:
-        at, entries = self._id(self._take().offset), list[Entry]()
+        at = self._id(self._take().offset)
+        entries: list[Entry] = []
         self._begin("?", ",", "}")
         while self._next.kind not in ("}", ","):
             is_optional = self._optional()
@@ -528,7 +533,8 @@ def _bytes(quoted: str) -> bytes:
     inner, has_escapes = _contents(quoted[1:])
     if not has_escapes:
         return inner.encode()
-    parts, at = list[bytes](), 0
+    at = 0
+    parts: list[bytes] = []
     for found in _ESCAPED.finditer(inner):
         character = _character(found[0])
         if found[0][1] in "uU":

@@ -120,10 +120,11 @@ def total_resources(spec: Manifest, which: str) -> dict[str, int]:
         spec: The pod's spec.
         which: `requests` or `limits`.
     """
-    running = dict[str, int]()
+    running: dict[str, int] = {}
     for container in spec.get("containers") or ():
         _add(running, _stated(container, which))
-    sidecars, preparing = dict[str, int](), dict[str, int]()
+    sidecars: dict[str, int] = {}
+    preparing: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
         now = dict(sidecars)
         _add(now, _stated(container, which))

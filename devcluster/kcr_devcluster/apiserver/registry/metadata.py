@@ -7,6 +7,7 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.g
 import random
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
@@ -34,7 +35,7 @@ from kcr_devcluster.go_numbers import stored_numbers
 
 _GRACE = "deletionGracePeriodSeconds"
 _OF_DELETION = ("deletionTimestamp", _GRACE)
-_SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION)
+_SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION, "managedFields")
 # The fields that an update cannot change; other values in it are ignored.
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation")
 # The strategies that check the metadata of an update beside the registry in another way than most, which check the
@@ -87,10 +88,8 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         StatusError: 400, a member has the wrong type.
     """
     members = dict(given) if isinstance(given, dict) else {} if given is None else given
-    if kind.custom is not None and isinstance(members, dict):
-        members = stored_numbers(members)
     try:
-        members = type_shape("meta.v1.ObjectMeta").conform(members)
+        members = _conformed(kind, members)
     except ValueError as error:
         if isinstance(error, TypeMismatchError) and kind.custom is None:
             error.add_parent(kind.type.kind, "metadata")
@@ -100,6 +99,17 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         # Unlike other empty lists, it has a meaning: no manager owns the fields.
         kept["managedFields"] = []
     return kept
+
+
+def _conformed(kind: Kind, members: Any) -> Any:
+    conform = type_shape("meta.v1.ObjectMeta").conform
+    try:
+        return conform(members)
+    except ValueError:
+        if kind.custom is None or not isinstance(members, dict):
+            raise
+        # Of a custom resource a number may have a fraction of 0.
+        return conform(stored_numbers(members))
 
 
 def prepared(kind: Kind, given: Manifest, namespace: str) -> tuple[Manifest, list[str]]:
@@ -151,7 +161,7 @@ def _without_duplicate_owners(metadata: Manifest) -> list[str]:
 
 def set_initial_fields(metadata: Manifest, uid: str, now: datetime) -> None:
     """Set the fields of a new object that only the server sets; it has no version yet, and no manager."""
-    for name in (*_SERVER_FIELDS, "managedFields"):
+    for name in _SERVER_FIELDS:
         metadata.pop(name, None)
     metadata["resourceVersion"] = ""
     metadata["uid"] = uid
@@ -253,7 +263,8 @@ def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
 
 
 def _owner_faults(references: list[Manifest]) -> list[FieldError]:
-    field, errors, controller = "metadata.ownerReferences", list[FieldError](), ""
+    field, controller = "metadata.ownerReferences", ""
+    errors: list[FieldError] = []
     for reference in references:
         version: str = reference.get("apiVersion", "")
         if version.count("/") > 1 or not version.rpartition("/")[2]:

@@ -39,9 +39,11 @@ def without_deep_fields(shape: Shape, body: bytes) -> bytes:
 def _kept(body: bytes, root: Type) -> list[bytes]:
     tokens = list(_TOKEN.finditer(body))
     texts = [token[0] for token in tokens]
-    parts, copied, position = list[bytes](), 0, 0
+    copied, position = 0, 0
+    parts: list[bytes] = []
     # The types of the objects and lists that are open; of an object, the member at hand is known by its name.
-    types, name = list[Type](), ""
+    name = ""
+    types: list[Type] = []
     while position < len(texts):
         text = texts[position]
         if text in _OPENING:

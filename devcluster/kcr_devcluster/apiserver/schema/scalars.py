@@ -24,7 +24,7 @@ def _exactly(kind: type) -> Type:
             raise TypeMismatchError.of(value, wanted)
         return value
 
-    return Type(wanted, conform, kind)
+    return Type(wanted, conform, kind, python=kind)
 
 
 def _integer(wanted: str, least: int, most: int) -> Type:
@@ -78,7 +78,14 @@ def _int_or_string(value: Any) -> Any:
 
 
 _BYTE, _INT32 = _integer("uint8", 0, 255), _integer("int32", -(2**31), 2**31 - 1)
-ANY = Type("interface {}", lambda value: value, lambda: None)
+
+
+def as_given(value: Any) -> Any:
+    """Return a value as it is, one that needs no conforming."""
+    return value
+
+
+ANY = Type("interface {}", as_given, lambda: None)
 
 SCALARS: Mapping[str, Type] = {
     # The values of resource lists.

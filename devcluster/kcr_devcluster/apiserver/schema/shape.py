@@ -87,6 +87,7 @@ class Type(NamedTuple):
         shape: The fields of an object; None for everything else.
         items: The type of the items of a list or a map; None for everything else.
         has_fields: Whether there are objects with fields in such a value.
+        python: The type of Python whose values `conform` returns as they are; None where it looks at each.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Type(NamedTuple):
     shape: "Shape | None" = None
     items: "Type | None" = None
     has_fields: bool = False
+    python: type | None = None
 
     def field(self, name: str) -> "Field | None":
         """Return the field of a member of an object, or of an entry of a map; None for an unknown one."""
@@ -205,6 +207,10 @@ class Shape:
         return tuple((name, field) for name, field in self.fields.items() if field.default is not ABSENT)
 
     @cached_property
+    def _conformers(self) -> Mapping[str, tuple[type | None, Callable[[Any], Any], Field]]:
+        return {name: (field.type.python, field.type.conform, field) for name, field in self.fields.items()}
+
+    @cached_property
     def _knowers(self) -> Mapping[str, Callable[[Any], bool] | None]:
         # For the fields in which there are objects with fields of their own; None for the others.
         return {name: field.type.knower() if field.type.has_fields else None for name, field in self.fields.items()}
@@ -224,28 +230,29 @@ class Shape:
         """
         if type(value) is not dict:
             raise TypeMismatchError.of(value, self.name)
-        fields = self.fields
-        changes: list[tuple[str, Any]] = []
-        for name, given in value.items():
-            field = fields.get(name)
-            if field is None:
-                changes.append((name, ABSENT))
-                continue
-            try:
-                made = None if given is None else field.type.conform(given)
-            except TypeMismatchError as misfit:
-                misfit.add_parent(self.short_name, name, field)
-                raise
-            if not made and not field.keeps(made):
-                changes.append((name, ABSENT))
-            elif made is not given:
-                changes.append((name, made))
-        for name, made in changes:
-            if made is ABSENT:
-                del value[name]
-            else:
-                value[name] = made
-        self._fill(value)
+        conformers = self._conformers
+        dropped: list[str] = []
+        changed: dict[str, Any] = {}
+        try:
+            for name, given in value.items():
+                known = conformers.get(name)
+                if known is None:
+                    dropped.append(name)
+                    continue
+                python, conform, field = known
+                made = given if given is None or type(given) is python else conform(given)
+                if not made and not field.keeps(made):
+                    dropped.append(name)
+                elif made is not given:
+                    changed[name] = made
+        except TypeMismatchError as misfit:
+            misfit.add_parent(self.short_name, name, field)
+            raise
+        for name in dropped:
+            del value[name]
+        value.update(changed)
+        if self._defaults:
+            self._fill(value)
         return value
 
     def _fill(self, value: dict[str, Any]) -> None:
@@ -298,13 +305,14 @@ class Shape:
 
 def list_of(item: Type) -> Type:
     """Return the type of lists whose items have a type."""
-    wanted = f"[]{item.name}"
+    wanted, python = f"[]{item.name}", item.python
 
     def conform(value: Any) -> Any:
         if type(value) is not list:
             raise TypeMismatchError.of(value, wanted)
         for position, one in enumerate(value):
-            value[position] = item.zero() if one is None else item.conform(one)
+            if type(one) is not python:
+                value[position] = item.zero() if one is None else item.conform(one)
         return value
 
     return Type(wanted, conform, list, items=item, has_fields=item.has_fields)
@@ -312,13 +320,14 @@ def list_of(item: Type) -> Type:
 
 def map_of(item: Type) -> Type:
     """Return the type of maps from text to values of a type."""
-    wanted = f"map[string]{item.name}"
+    wanted, python = f"map[string]{item.name}", item.python
 
     def conform(value: Any) -> Any:
         if type(value) is not dict:
             raise TypeMismatchError.of(value, wanted)
         for key, one in value.items():
-            value[key] = item.zero() if one is None else item.conform(one)
+            if type(one) is not python:
+                value[key] = item.zero() if one is None else item.conform(one)
         return value
 
     return Type(wanted, conform, dict, items=item, has_fields=item.has_fields)

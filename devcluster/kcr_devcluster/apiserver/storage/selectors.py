@@ -90,7 +90,8 @@ def parse_labels(text: str) -> tuple[LabelTerm, ...]:
     Raises:
         StatusError: 400, it cannot be parsed.
     """
-    tokens, terms = _Tokens(text), list[LabelTerm]()
+    tokens = _Tokens(text)
+    terms: list[LabelTerm] = []
     if not tokens.peek():
         return ()
     wanted = "!, identifier, or 'end of string'"

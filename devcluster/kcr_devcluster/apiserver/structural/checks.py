@@ -145,7 +145,7 @@ def _range(schema: Schema) -> _NumberRule | None:
     limit, shown = 1 << (INTEGER_BITS.get(name, 64) - 1), f"format {name}" if name in INTEGER_BITS else ""
 
     def rule(value: Any, path: str) -> FieldError | None:
-        if -limit <= value < limit and value == math.floor(value):
+        if -limit <= value < limit and (type(value) is int or value == math.floor(value)):
             return None
         said = f"with {shown} in {path}" if shown else f"(default format) in {path}"
         return whole(f"Checked value must be of type integer {said}")

@@ -167,7 +167,8 @@ def properties(schema: Schema, compile_schema: Compile) -> Check | None:
             check_field = fields.get(name, check_other)
             if check_field is not None:
                 count += check_field(one, prefix + name, before.get(name, ABSENT), errors)
-        errors += [required(prefix + name) for name in needed if name not in value]
+        if needed:
+            errors += [required(prefix + name) for name in needed if name not in value]
         return count
 
     return check

@@ -143,7 +143,8 @@ def _definition_errors(
     schema: Schema, place: _Place, costs: list[RuleCost], with_rules: set[int], *, is_root: bool = False
 ) -> _Errors:
     """Return the errors of what rules are made of, and, where there are none in a schema, those of its expressions."""
-    wrong, unusable = list[FieldError](), list[FieldError]()
+    wrong: list[FieldError] = []
+    unusable: list[FieldError] = []
     for inner, inner_place in _inner_schemas(schema, place, with_rules):
         found = _definition_errors(inner, inner_place, costs, with_rules)
         wrong += found[0]

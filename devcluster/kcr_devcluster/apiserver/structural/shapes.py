@@ -24,11 +24,11 @@ from kcr_devcluster.apiserver.schema.extensions import (
     PRESERVES,
     Schema,
 )
-from kcr_devcluster.apiserver.schema.scalars import ANY
+from kcr_devcluster.apiserver.schema.scalars import ANY, as_given
 from kcr_devcluster.apiserver.schema.shape import ABSENT, Field, Shape, Type
 
 _METADATA = "meta.v1.ObjectMeta"
-_TEXT = Field(Type("string", lambda value: value))
+_TEXT = Field(Type("string", as_given))
 
 
 class StructuralShape(Shape):
@@ -53,22 +53,21 @@ class StructuralShape(Shape):
         """Conform a value in place: prune unknown fields, set defaults, drop nulls that are not allowed."""
         if type(value) is not dict:
             return value
-        fields, dropped = self.fields, list[str]()
+        conformers = self._conformers
+        dropped: list[str] = []
         for name, given in value.items():
-            field = fields.get(name)
-            if field is None:
-                if not self.preserves_unknown:
+            known = conformers.get(name)
+            if known is None or given is None:
+                if not (self.preserves_unknown if known is None else known[2].keeps_null):
                     dropped.append(name)
-            elif given is None:
-                if not field.keeps_null:
-                    dropped.append(name)
-            else:
-                made = field.type.conform(given)
+            elif (conform := known[1]) is not as_given:
+                made = conform(given)
                 if made is not given:
                     value[name] = made
         for name in dropped:
             del value[name]
-        self._fill(value)
+        if self._defaults:
+            self._fill(value)
         return value
 
     def _fill(self, value: dict[str, Any]) -> None:
@@ -147,7 +146,7 @@ def _type_of(schema: Schema) -> Type:
         case "object" | None:
             return _object_of(schema)
         case scalar:
-            return Type(str(scalar), lambda value: value)
+            return Type(str(scalar), as_given)
 
 
 def _object_of(schema: Schema) -> Type:

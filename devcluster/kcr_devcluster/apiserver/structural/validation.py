@@ -9,7 +9,6 @@ apiextensions-apiserver/pkg/apiserver/validation/{validation,ratcheting}.go.
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from kcr.api.equality import same_json
@@ -31,8 +30,8 @@ _BEYOND, _MOST_EXACT = 1 << 63, (1 << 53) - 1
 
 def compile_schema(schema: Schema) -> Check:
     """Return the check of values by a schema; it is compiled for its first value: objects have few of many fields."""
+    compiled: tuple[Check, ...] | None = None
 
-    @cache
     def parts() -> tuple[Check, ...]:
         # In upstream's order: so errors are listed.
         made = (
@@ -47,8 +46,11 @@ def compile_schema(schema: Schema) -> Check:
             return 1
         if value is None:
             return _null(schema, path, errors)
+        nonlocal compiled
+        if compiled is None:
+            compiled = parts()
         count = 1
-        for part in parts():
+        for part in compiled:
             count += part(value, path, old, errors)
         return count
 

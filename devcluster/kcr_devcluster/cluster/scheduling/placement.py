@@ -63,7 +63,8 @@ def search(
     ahead = _ahead(info, nominated) if nominated else {}
     surroundings = survey(info, nodes, namespaces)
     own = nominated.get(info.key)
-    feasible, rejections = dict[str, NodeState](), dict[str, Rejection]()
+    feasible: dict[str, NodeState] = {}
+    rejections: dict[str, Rejection] = {}
     for name, state in nodes.items():
         rejected = rejection(info, state, ahead.get(name, ()), surroundings)
         if rejected is not None:

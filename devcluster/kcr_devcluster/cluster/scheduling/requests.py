@@ -38,7 +38,8 @@ def _requests_of_containers(spec: ScheduledPodSpec) -> dict[str, int]:
             _add(running, amounts(container.resources.requests))
     if not spec.init_containers:
         return running
-    sidecars, preparing = dict[str, int](), dict[str, int]()
+    sidecars: dict[str, int] = {}
+    preparing: dict[str, int] = {}
     for container in spec.init_containers:
         stated = amounts(container.resources.requests)
         now = dict(sidecars)

@@ -36,7 +36,7 @@ def _slice(values: list[Any], start: int, end: int) -> list[Any]:
 def _flat(values: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    found = list[Any]()
+    found: list[Any] = []
     for one in values:
         if isinstance(one, list) and depth:
             found += _flat(one, depth - 1)
@@ -54,7 +54,7 @@ def _range(count: int) -> list[int]:
 def _distinct(values: list[Any]) -> list[Any]:
     if all(type(one) is str for one in values):
         return list(dict.fromkeys(values))
-    found = list[Any]()
+    found: list[Any] = []
     for one in values:
         if not contains(found, one):
             found.append(one)

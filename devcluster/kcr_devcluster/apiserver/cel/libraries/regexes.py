@@ -30,7 +30,8 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    compiled, found, at, end = _compiled(pattern), list[str](), 0, -1
+    compiled, at, end = _compiled(pattern), 0, -1
+    found: list[str] = []
     while at <= len(text) and len(found) != limit and (match := compiled.search(text, at)) is not None:
         # An empty match does not count at the end of the one before; after it, the search goes on behind a character.
         is_empty = match.end() == at

@@ -34,7 +34,8 @@ def formatted(text: str, values: Sequence[Any]) -> str:
     Raises:
         EvaluationError: A clause is none, has no value, or one of another type.
     """
-    parts, at, used = list[str](), 0, 0
+    at, used = 0, 0
+    parts: list[str] = []
     while (start := text.find("%", at)) >= 0:
         parts.append(text[at:start])
         if text.startswith("%%", start):

@@ -83,7 +83,8 @@ def _check_values(values: list[int] | None, operator: str, field: str) -> list[F
     if not values:
         return [invalid(field, values, "at least one value is required")]
     errors = [too_many(field, len(values), _MOST_VALUES)] if len(values) > _MOST_VALUES else []
-    ordered, seen = True, set[int]()
+    ordered = True
+    seen: set[int] = set()
     for position, value in enumerate(values):
         if operator == "In" and value == 0:
             errors.append(invalid(f"{field}[{position}]", value, "must not be 0 for the In operator"))

@@ -28,7 +28,8 @@ def check_scheduling(spec: Manifest, field: str) -> list[FieldError]:
     asked = spec.get("scheduling")
     if asked is None:
         return []
-    path, errors = f"{field}.scheduling", list[FieldError]()
+    path = f"{field}.scheduling"
+    errors: list[FieldError] = []
     if (policy := asked.get("schedulingPolicy")) is not None:
         errors += check_policy(policy, f"{path}.schedulingPolicy")
         count, most = (policy.get("gang") or {}).get("minCount"), spec.get("parallelism")

@@ -148,7 +148,8 @@ def _validate_slice(obj: Manifest) -> list[FieldError]:
 
 def _check_slice(obj: Manifest) -> list[FieldError]:
     """Return the field errors of an EndpointSlice apart from those of its endpoints."""
-    kind, errors = obj.get("addressType"), list[FieldError]()
+    kind = obj.get("addressType")
+    errors: list[FieldError] = []
     if not kind:
         errors.append(required("addressType"))
     elif kind not in _ADDRESS_TYPES:

@@ -78,13 +78,11 @@ def _container_warnings(container: Manifest, field: str) -> Iterator[str]:
         value = resources.get(part, {}).get("memory", "0")
         if not whole(value):
             yield f'{field}.resources.{part}[memory]: fractional byte value "{value}" is invalid, must be an integer'
-    names: set[str] = set()
-    for position, variable in enumerate(container.get("env") or ()):
-        name = variable.get("name", "")
-        if name in names:
+    env = [variable.get("name", "") for variable in container.get("env") or ()]
+    for position, name in enumerate(env) if len(set(env)) < len(env) else ():
+        if name in env[:position]:
             words = f'hides previous definition of "{name}", which may be dropped when using apply'
             yield f"{field}.env[{position}]: {words}"
-        names.add(name)
     ports: dict[tuple[object, ...], int] = {}
     for position, port in enumerate(container.get("ports") or ()):
         key = tuple(port.get(part) for part in ("containerPort", "hostPort", "hostIP", "protocol"))

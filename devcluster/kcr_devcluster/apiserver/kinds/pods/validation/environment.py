@@ -46,9 +46,13 @@ def check_env(env: Sequence[Manifest], volumes: Mapping[str, Manifest], field: s
     """
     errors: list[FieldError] = []
     for position, variable in enumerate(env):
-        path, name = f"{field}[{position}]", variable.get("name", "")
-        errors += _check_name(f"{path}.name", name) if name else [required(f"{path}.name")]
-        source = variable.get("valueFrom")
+        name, source = variable.get("name", ""), variable.get("valueFrom")
+        is_valid = _is_name(name)
+        if is_valid and source is None:
+            continue
+        path = f"{field}[{position}]"
+        if not is_valid:
+            errors.append(invalid(f"{path}.name", name, _NAME_MESSAGE) if name else required(f"{path}.name"))
         if source is not None:
             errors += _check_source(variable, source, f"{path}.valueFrom")
             if (file := source.get("fileKeyRef")) is not None:
@@ -56,9 +60,8 @@ def check_env(env: Sequence[Manifest], volumes: Mapping[str, Manifest], field: s
     return errors
 
 
-def _check_name(field: str, name: str) -> list[FieldError]:
-    wrong = "=" in name or not name.isprintable() or not name.isascii()
-    return [invalid(field, name, _NAME_MESSAGE)] if wrong else []
+def _is_name(name: str) -> bool:
+    return name != "" and "=" not in name and name.isprintable() and name.isascii()
 
 
 def _check_source(variable: Manifest, source: Manifest, field: str) -> list[FieldError]:
@@ -86,7 +89,8 @@ def _check_file_key(reference: Manifest, volumes: Mapping[str, Manifest], field:
     """Source: validation.go, validateFileKeySelector."""
     key, path, name = (reference.get(member, "") for member in ("key", "path", "volumeName"))
     errors = [required(f"{field}.{member}") for member in ("key", "path", "volumeName") if not reference.get(member)]
-    errors += _check_name(f"{field}.key", key) if key else []
+    if key and not _is_name(key):
+        errors.append(invalid(f"{field}.key", key, _NAME_MESSAGE))
     errors += [invalid(f"{field}.volumeName", name, reason) for reason in (dns_label(name) if name else ())]
     errors += path_without_backsteps(f"{field}.path", path)
     if name not in volumes:
@@ -168,8 +172,8 @@ def check_env_from(sources: Sequence[Manifest], field: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, source in enumerate(sources):
         path = f"{field}[{position}]"
-        if prefix := source.get("prefix"):
-            errors += _check_name(f"{path}.prefix", prefix)
+        if (prefix := source.get("prefix")) and not _is_name(prefix):
+            errors.append(invalid(f"{path}.prefix", prefix, _NAME_MESSAGE))
         given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for name in given:
             named = source[name].get("name", "")

@@ -233,7 +233,8 @@ def qos_class(spec: Manifest) -> str:
     )
     if not any(parts):
         return "BestEffort"
-    requests, limits = dict[str, int](), dict[str, int]()
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
     all_limited = True
     for resources in parts:
         _add_up(requests, resources.get("requests") or {})

@@ -267,7 +267,8 @@ def check_devices(container: Manifest, volumes: Mapping[str, Manifest], field: s
         field: The path of the devices.
     """
     errors: list[FieldError] = []
-    names, paths = set[str](), set[str]()
+    names: set[str] = set()
+    paths: set[str] = set()
     mounts = {one.get("name", ""): one.get("mountPath", "") for one in container.get("volumeMounts") or ()}
     for position, device in enumerate(container.get("volumeDevices") or ()):
         path, name, where = f"{field}[{position}]", device.get("name", ""), device.get("devicePath", "")
