@@ -13,8 +13,8 @@ import msgspec
 # In a text that we have encoded: whole numbers with a fraction or an exponent, and those of more than 64 bits.
 _CHANGED = re.compile(rb"[0-9](?:\.0|e[0-9]|[0-9]{18})")
 _INT64 = 2**63
-# From here on, and below the other one, Go writes an exponent.
-_LARGE, _SMALL = 1e21, 1e-6
+# From here on Go writes an exponent.
+_LARGE = 1e21
 # The form 'g' writes an exponent outside of these.
 _EXPONENTS = range(-4, 6)
 
@@ -77,17 +77,6 @@ def without_texts(value: Any) -> Any:
 def stored_numbers(members: dict[str, Any]) -> dict[str, Any]:
     """Return the members of an object with numbers as Go stores those that no type is known of: 1.0 is 1."""
     return with_go_numbers(members) if _CHANGED.search(msgspec.json.encode(members)) else members
-
-
-def go_text(number: int | float) -> str:
-    """Return the text of a number."""
-    if type(number) is int:
-        return str(number)
-    if number == 0 or _SMALL <= abs(number) < _LARGE:
-        return format(Decimal(repr(number)).normalize(), "f")
-    mantissa, _, exponent = repr(number).partition("e")
-    # Unlike ours, the exponents of small numbers have one digit where one will do.
-    return f"{mantissa}e{int(exponent):+d}" if exponent else f"{float(repr(number)):e}"
 
 
 def shortest_text(number: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kcr_devcluster.apiserver.admission.caller import NoCaller
 from tests.kit.api import Api
 from tests.kit.conversion_webhooks import V1, V2, install, replace_webhook, v1, v2
 from tests.kit.custom_resources import DEFINITIONS, Json
@@ -191,6 +192,7 @@ async def test_no_caller_is_told(api: Api) -> None:
     converter = await install(api)
     await api.post(V1, v1("w"))
     replace_webhook(api, None)
+    api.server.admission.caller.fallback = NoCaller()
     message = (await api.call("GET", f"{V2}/w")).body["message"]
     url = "https://converter.default.svc:443/convert?timeout=30s"
     assert message == f'{FAILED}Post "{url}": this server has no connections to webhooks'

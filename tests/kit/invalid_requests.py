@@ -117,8 +117,6 @@ ACCEPTS = (
     "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
     "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io;q=0.5,application/json;q=\xe9",
 )  # fmt: skip
-# An answer takes this long at most, be the machine ever so busy.
-_PATIENCE_SECONDS = 5.0
 
 
 class RequestMutator:

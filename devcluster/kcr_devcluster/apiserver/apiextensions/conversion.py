@@ -13,7 +13,6 @@ pkg/apiserver/customresource_handler.go, schemaCoercingConverter.
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import count
 
 import msgspec
 
@@ -37,8 +36,6 @@ TIMEOUT_SECONDS = 30.0
 # Upstream sends each stored object alone. Here a list is one review, unless it is larger than webhooks like to read.
 _LARGEST_REVIEW = 3 << 20
 
-# Distinguishes the reviews of one webhook from those of others, and of the webhook before its definition changed.
-_serial = count()
 _encode = msgspec.json.Encoder().encode
 
 
@@ -53,7 +50,10 @@ class ConversionWebhook:
             admission: Has the caller of webhooks, and counts the calls.
             new_uid: Draws the uid of a review.
         """
-        conversion, self._crd_name = crd["spec"]["conversion"], crd["metadata"]["name"]
+        metadata, conversion = crd["metadata"], crd["spec"]["conversion"]
+        # Distinguishes its reviews from those of others, and of the webhook before its definition changed.
+        self.source = metadata["uid"], metadata["generation"]
+        self._crd_name = metadata["name"]
         self._config: Manifest = conversion["webhook"]["clientConfig"]
         self._versions: Sequence[str] = conversion["webhook"]["conversionReviewVersions"]
         self._admission = admission
@@ -124,7 +124,6 @@ class WebhookConverter:
     def __init__(self, webhook: ConversionWebhook) -> None:
         self.kinds: dict[str, Kind] = {}
         self._webhook = webhook
-        self._id = next(_serial)
 
     def converted(self, objects: Sequence[Manifest], version: str) -> list[Manifest]:
         """Return objects in a version, those that are in it as they are.
@@ -180,7 +179,7 @@ class WebhookConverter:
             return None
         if given.rpartition("/")[2] not in self.kinds:
             raise _failure(f"request to convert CR from an invalid group/version: {given}")
-        return _encode((self._id, version, _unversioned(obj)))
+        return _encode((self._webhook.source, version, _unversioned(obj)))
 
     @cached_property
     def _shapes(self) -> Mapping[str, StructuralShape]:

@@ -47,8 +47,6 @@ from kcr_devcluster.apiserver.cel.values import type_name
 
 # Names that are known to the check, and to no program.
 _UNUSABLE: Mapping[str, CelType] = {"timestamp": TIMESTAMP, "duration": DURATION}
-# More issues are counted only.
-_MOST_ISSUES = 100
 _OPTIONAL_SELECT = "_?._"
 
 

@@ -40,14 +40,14 @@ class Expression(NamedTuple):
         path: Its field, such as `spec.validations[0].expression`.
         purpose: One of the constants of this module.
         has_params: Whether `params` is declared.
-        variables: The variables of the policy that are declared before it, each with `name` and `expression`.
+        variables: The types of the policy's variables that are declared before it.
     """
 
     text: str
     path: str
     purpose: str
     has_params: bool = False
-    variables: tuple[Manifest, ...] = ()
+    variables: Mapping[str, CelType] = {}
 
 
 def declarations(purpose: str, *, has_params: bool, variables: Mapping[str, CelType]) -> Declarations:
@@ -81,7 +81,7 @@ def compiled(
 
 
 def compile_variables(
-    variables: Sequence[Manifest], *, has_params: bool, schemas: Mapping[str, tuple[str, Schema]] | None = None
+    variables: Sequence[Manifest], *, has_params: bool, schemas: Mapping[str, tuple[str, Schema]] = {}
 ) -> dict[str, AdmissionExpression | CompilationError]:
     """Compile the variables of a policy, in order: each may use those before it.
 
@@ -93,43 +93,15 @@ def compile_variables(
     Returns:
         By name, the expression, or why it does not compile.
     """
-    texts = tuple((variable.get("name", ""), variable.get("expression", "")) for variable in variables)
-    if schemas is not None:
-        return _Variables(has_params, schemas).compiled(texts)
-    # A policy has an expression after another compiled, each with the variables before it.
-    if _last[0].has_params != has_params or not _last[0].starts_like(texts):
-        _last[0] = _Variables(has_params, {})
-    return _last[0].compiled(texts)
-
-
-class _Variables:
-    """The variables of one policy, each compiled once."""
-
-    def __init__(self, has_params: bool, schemas: Mapping[str, tuple[str, Schema]]) -> None:
-        self.has_params = has_params
-        self._schemas = schemas
-        self._texts: list[tuple[str, str]] = []
-        self._compiled: list[AdmissionExpression | CompilationError] = []
-
-    def starts_like(self, texts: Sequence[tuple[str, str]]) -> bool:
-        """Return whether other variables are the same as far as both go."""
-        return all(one == other for one, other in zip(self._texts, texts, strict=False))
-
-    def compiled(self, texts: Sequence[tuple[str, str]]) -> dict[str, AdmissionExpression | CompilationError]:
-        """Return variables that start like these, compiled."""
-        found = {name: one for (name, _), one in zip(texts, self._compiled, strict=False)}
-        for name, text in texts[len(self._texts) :]:
-            known = declarations(VARIABLE, has_params=self.has_params, variables=types_of(found))
-            try:
-                found[name] = compile_admission(text, known._replace(schemas=self._schemas))
-            except CompilationError as error:
-                found[name] = error
-            self._texts.append((name, text))
-            self._compiled.append(found[name])
-        return found
-
-
-_last = [_Variables(False, {})]
+    found: dict[str, AdmissionExpression | CompilationError] = {}
+    for variable in variables:
+        name, text = variable.get("name", ""), variable.get("expression", "")
+        known = declarations(VARIABLE, has_params=has_params, variables=types_of(found))
+        try:
+            found[name] = compile_admission(text, known._replace(schemas=schemas))
+        except CompilationError as error:
+            found[name] = error
+    return found
 
 
 def types_of(variables: Mapping[str, AdmissionExpression | CompilationError]) -> dict[str, CelType]:
@@ -146,12 +118,23 @@ def _kept(of: CelType) -> CelType:
 
 def compile_errors(expression: Expression) -> list[FieldError]:
     """Return the field errors of an expression that does not compile."""
-    variables = compile_variables(expression.variables, has_params=expression.has_params)
+    text, path, purpose, has_params, variables = expression
     try:
-        compiled(expression.text, expression.purpose, has_params=expression.has_params, variables=types_of(variables))
+        compiled(text, purpose, has_params=has_params, variables=variables)
     except CompilationError as error:
-        if str(error).startswith(NO_PROGRAM):
-            # Types and literals are in order: upstream takes what remains for a fault of its own.
-            return [FieldError(expression.path, "InternalError", "Internal error", detail=str(error))]
-        return [invalid(expression.path, expression.text, str(error))]
+        return [field_error(text, path, error)]
     return []
+
+
+def field_error(text: str, path: str, error: CompilationError) -> FieldError:
+    """Return the field error of an expression that does not compile.
+
+    Args:
+        text: The expression.
+        path: Its field.
+        error: Why it does not compile.
+    """
+    if str(error).startswith(NO_PROGRAM):
+        # Types and literals are in order: upstream takes what remains for a fault of its own.
+        return FieldError(path, "InternalError", "Internal error", detail=str(error))
+    return invalid(path, text, str(error))

@@ -5,8 +5,10 @@ validateMutatingAdmissionPolicySpec and validateValidatingAdmissionPolicyStatus;
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+from kcr_devcluster.apiserver.cel.types import CelType
 from kcr_devcluster.apiserver.kinds.admission.expressions import (
     AUDIT_ANNOTATION,
     MESSAGE,
@@ -39,6 +41,10 @@ _LINE_BREAK = re.compile(r"[\n\r]")
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
+# Returns the field errors of an expression: of its text, path and purpose.
+Compile = Callable[[str, str, str], list[FieldError]]
+
+
 class PolicyStrategy(AdmissionStrategy):
     """Both kinds of policies: the resources that they match, parameters, conditions and variables."""
 
@@ -60,8 +66,8 @@ class PolicyStrategy(AdmissionStrategy):
         if old is None or any(spec.get(name) != before.get(name) for name in ("paramKind", "matchConditions")):
             conditions = spec.get("matchConditions") or ()
             yield from check_match_conditions(conditions, "spec.matchConditions", has_params)
-        yield from check_variables(spec.get("variables") or (), "spec.variables", has_params)
-        yield from self._check_rules(obj["metadata"].get("name", ""), spec)
+        types = yield from check_variables(spec.get("variables") or (), "spec.variables", has_params)
+        yield from self._check_rules(obj["metadata"].get("name", ""), spec, partial(_compile, has_params, types))
 
     def _check_matched(self, matched: Manifest | None, path: str) -> Iterator[FieldError]:
         if matched is None:
@@ -71,12 +77,8 @@ class PolicyStrategy(AdmissionStrategy):
         if not matched.get("resourceRules"):
             yield required(f"{path}.resourceRules")
 
-    def _check_rules(self, name: str, spec: Manifest) -> Iterator[FieldError]:
+    def _check_rules(self, name: str, spec: Manifest, compile_: Compile) -> Iterator[FieldError]:
         raise NotImplementedError
-
-    def _compile(self, spec: Manifest, text: str, path: str, purpose: str) -> list[FieldError]:
-        variables = tuple(spec.get("variables") or ())
-        return compile_errors(Expression(text, path, purpose, spec.get("paramKind") is not None, variables))
 
 
 class ValidatingPolicyStrategy(PolicyStrategy):
@@ -96,32 +98,32 @@ class ValidatingPolicyStrategy(PolicyStrategy):
             errors += [required(f"{path}.{name}") for name in ("warning", "fieldRef") if not one.get(name, "").strip()]
         return errors + check_conditions(status.get("conditions") or (), "status.conditions")
 
-    def _check_rules(self, name: str, spec: Manifest) -> Iterator[FieldError]:
+    def _check_rules(self, name: str, spec: Manifest, compile_: Compile) -> Iterator[FieldError]:
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
             words = "validations or auditAnnotations must contain at least one item"
             yield required("spec.validations", words)
             yield required("spec.auditAnnotations", words)
         for position, validation in enumerate(validations):
-            yield from self._check_validation(spec, validation, f"spec.validations[{position}]")
+            yield from self._check_validation(compile_, validation, f"spec.validations[{position}]")
         if len(annotations) > _MOST_ANNOTATIONS:
             words = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
             yield invalid("spec.auditAnnotations", annotations, words)
         for position, annotation in enumerate(annotations):
             path, key = f"spec.auditAnnotations[{position}]", annotation.get("key", "")
-            yield from self._check_annotation(spec, annotation, f"{name}/{key}", path)
+            yield from self._check_annotation(compile_, annotation, f"{name}/{key}", path)
             if any(key == one.get("key", "") for one in annotations[:position]):
                 yield duplicate(f"{path}.key", key)
 
-    def _check_validation(self, spec: Manifest, validation: Manifest, path: str) -> Iterator[FieldError]:
+    def _check_validation(self, compile_: Compile, validation: Manifest, path: str) -> Iterator[FieldError]:
         text, message = validation.get("expression", ""), validation.get("message", "")
         if text.strip():
-            yield from self._compile(spec, text, f"{path}.expression", VALIDATION)
+            yield from compile_(text, f"{path}.expression", VALIDATION)
         else:
             yield required(f"{path}.expression", "expression is not specified")
         said = validation.get("messageExpression", "")
         if said.strip():
-            yield from self._compile(spec, said, f"{path}.messageExpression", MESSAGE)
+            yield from compile_(said, f"{path}.messageExpression", MESSAGE)
         elif said:
             yield invalid(f"{path}.messageExpression", said, "must be non-empty if specified")
         if message and not message.strip():
@@ -130,7 +132,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
             yield invalid(f"{path}.message", message, "must not contain line breaks")
         yield from check_choice(validation, path, "reason", _REASONS)
 
-    def _check_annotation(self, spec: Manifest, annotation: Manifest, key: str, path: str) -> Iterator[FieldError]:
+    def _check_annotation(self, compile_: Compile, annotation: Manifest, key: str, path: str) -> Iterator[FieldError]:
         yield from (invalid(f"{path}.key", key, reason) for reason in qualified_name(key))
         text, place = annotation.get("valueExpression", "").strip(), f"{path}.valueExpression"
         if not text:
@@ -138,7 +140,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
         elif len(text.encode()) > _LONGEST_ANNOTATION:
             yield required(place, f"must not exceed {_LONGEST_ANNOTATION} bytes in length")
         else:
-            yield from self._compile(spec, text, place, AUDIT_ANNOTATION)
+            yield from compile_(text, place, AUDIT_ANNOTATION)
 
 
 class MutatingPolicyStrategy(PolicyStrategy):
@@ -148,18 +150,18 @@ class MutatingPolicyStrategy(PolicyStrategy):
         yield from super()._check_matched(matched, path)
         yield from check_mutating_operations(matched, path)
 
-    def _check_rules(self, name: str, spec: Manifest) -> Iterator[FieldError]:
+    def _check_rules(self, name: str, spec: Manifest, compile_: Compile) -> Iterator[FieldError]:
         mutations: Sequence[Manifest] = spec.get("mutations") or ()
         if not mutations:
             yield required("spec.mutations", "mutations must contain at least one item")
         for position, mutation in enumerate(mutations):
-            yield from self._check_mutation(spec, mutation, f"spec.mutations[{position}]")
+            yield from self._check_mutation(compile_, mutation, f"spec.mutations[{position}]")
         if not spec.get("reinvocationPolicy"):
             yield required("spec.reinvocationPolicy")
         else:
             yield from check_choice(spec, "spec", "reinvocationPolicy", REINVOCATION_POLICIES)
 
-    def _check_mutation(self, spec: Manifest, mutation: Manifest, path: str) -> Iterator[FieldError]:
+    def _check_mutation(self, compile_: Compile, mutation: Manifest, path: str) -> Iterator[FieldError]:
         kind = mutation.get("patchType", "")
         if not kind:
             yield required(f"{path}.patchType")
@@ -171,11 +173,17 @@ class MutatingPolicyStrategy(PolicyStrategy):
                 yield required(place, f"must be specified when patchType is {kind}")
             elif kind == patch_type and patch is not None:
                 if text := patch.get("expression", "").strip():
-                    yield from self._compile(spec, text, f"{place}.expression", member)
+                    yield from compile_(text, f"{place}.expression", member)
                 else:
                     yield required(f"{place}.expression")
             elif kind in _PATCHES and patch is not None:
                 yield invalid(place, f"{{{member}}}", f"must not be specified when patchType is {kind}")
+
+
+def _compile(
+    has_params: bool, variables: Mapping[str, CelType], text: str, path: str, purpose: str
+) -> list[FieldError]:
+    return compile_errors(Expression(text, path, purpose, has_params, variables))
 
 
 def _check_param_kind(kind: Manifest, path: str) -> Iterator[FieldError]:

@@ -7,13 +7,19 @@ static_suffix.go; pkg/registry/admissionregistration/*/strategy.go.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
+from kcr_devcluster.apiserver.cel.admission import AdmissionExpression
+from kcr_devcluster.apiserver.cel.syntax import CompilationError
+from kcr_devcluster.apiserver.cel.types import CelType
 from kcr_devcluster.apiserver.kinds.admission.expressions import (
     MATCH_CONDITION,
     VARIABLE,
     Expression,
     compile_errors,
+    compiled,
+    field_error,
+    types_of,
 )
 from kcr_devcluster.apiserver.kinds.strategy import Strategy
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, duplicate, invalid, required, too_many
@@ -65,16 +71,25 @@ def check_match_conditions(conditions: Sequence[Manifest], path: str, has_params
         names.add(name)
 
 
-def check_variables(variables: Sequence[Manifest], path: str, has_params: bool) -> Iterator[FieldError]:
-    """Yield the field errors of the variables of a policy; each may use those before it."""
+def check_variables(
+    variables: Sequence[Manifest], path: str, has_params: bool
+) -> Generator[FieldError, None, dict[str, CelType]]:
+    """Yield the field errors of the variables of a policy, and return their types; each may use those before it."""
+    types: dict[str, CelType] = {}
     for position, variable in enumerate(variables):
         place, name, text = f"{path}[{position}]", variable.get("name", ""), variable.get("expression", "")
         if not name.strip():
             yield required(f"{place}.name", "name is not specified")
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
             yield invalid(f"{place}.name", name, "must be a valid CEL identifier")
+        found: AdmissionExpression | CompilationError
+        try:
+            found = compiled(text, VARIABLE, has_params=has_params, variables=types)
+        except CompilationError as error:
+            found = error
         if not text.strip():
             yield required(f"{place}.expression", "expression is not specified")
-        else:
-            known = tuple(variables[:position])
-            yield from compile_errors(Expression(text, f"{place}.expression", VARIABLE, has_params, known))
+        elif isinstance(found, CompilationError):
+            yield field_error(text, f"{place}.expression", found)
+        types |= types_of({name: found})
+    return types

@@ -14,13 +14,15 @@ from kcr_devcluster.apiserver.kinds.admission.expressions import (
     Expression,
     compile_errors,
     compile_variables,
+    types_of,
 )
 
 VARIABLES = ({"name": "n", "expression": "1"}, {"name": "t", "expression": "'a' + string(variables.n)"})
 
 
 def detail(purpose: str, text: str, *, has_params: bool = False) -> str:
-    errors = compile_errors(Expression(text, "spec.x", purpose, has_params, VARIABLES))
+    variables = types_of(compile_variables(VARIABLES, has_params=has_params))
+    errors = compile_errors(Expression(text, "spec.x", purpose, has_params, variables))
     return "".join(error.message.partition(f'"{text}": ')[2].partition("\n")[0] for error in errors)
 
 
@@ -54,15 +56,11 @@ def test_params_are_declared_where_there_are_some() -> None:
     assert not detail(VALIDATION, "params == null", has_params=True)
 
 
-def test_variables_of_one_policy_do_not_leak_into_another() -> None:
-    texts = [("a", "1"), ("b", "variables.a + 1"), ("c", "'x'")]
-    variables = [{"name": name, "expression": text} for name, text in texts]
-    first = compile_variables(variables, has_params=False)
-    assert compile_variables(variables[:1], has_params=False) == {"a": first["a"]}
-    assert compile_variables(variables, has_params=False) == first
-    other = compile_variables([{"name": "a", "expression": "'y'"}, variables[1]], has_params=False)
-    assert isinstance(other["b"], CompilationError)
-    assert compile_variables(variables, has_params=True).keys() == first.keys()
+@pytest.mark.parametrize(("first", "fits"), [("1", True), ("'y'", False)])
+def test_variable_has_the_types_of_those_before_it(first: str, fits: bool) -> None:
+    variables = [{"name": "a", "expression": first}, {"name": "b", "expression": "variables.a + 1"}]
+    found = compile_variables(variables, has_params=False)
+    assert isinstance(found["b"], CompilationError) is not fits
 
 
 PUBLISHED = [

@@ -13,7 +13,6 @@ from kcr.controllers.cronjob.decisions.plan import NoOp
 from kcr.controllers.cronjob.decisions.schedule import timetable_of
 from tests.kit.cronjob_builders import cron, judged
 
-BERLIN = ZoneInfo("Europe/Berlin")
 SPRING = datetime(2026, 3, 29, 1, tzinfo=UTC)
 AUTUMN = datetime(2026, 10, 25, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -30,7 +30,6 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _INCLUSIONS = ("Honor", "Ignore")
 _POSITIVE = "must be greater than zero"
-_NOT_AN_OPERATOR = "not a valid selector operator"
 
 
 def check_affinity(affinity: Manifest, field: str) -> list[FieldError]:
