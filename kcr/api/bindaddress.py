@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 
 # How many connections a port has open, where descriptors allow it; of those that say nothing no port has more.
 MAX_CONNECTIONS = 1000

@@ -1,8 +1,10 @@
-"""Durations: as Go reads and prints them (`1m30s`), and as kubectl shows them: `45s`, `3m20s`, `5h`, `2d3h`."""
+"""Whole numbers and durations: as Go reads and prints them (`1m30s`), and as kubectl shows them: `3m20s`, `5h`."""
 
 import re
 from datetime import datetime, timedelta
 
+# Digits beyond these are out of range whatever the bits.
+_INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,20})")
 _NANOSECONDS = {
     "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6,
     "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
@@ -10,7 +12,7 @@ _NANOSECONDS = {
 _TERM = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 # Go counts nanoseconds in 64 bits.
 _LARGEST = 2**63 - 1
-# Numbers of more digits, leading zeros aside, are out of range; Python would not even read some.
+# Likewise, leading zeros aside; Python would not even read some.
 _MOST_DIGITS = 19
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -27,6 +29,26 @@ _ROWS = (
     (2 * _YEAR, _DAY, "d", 0, ""),
     (8 * _YEAR, _YEAR, "y", _DAY, "d"),
 )
+
+
+def parse_int(text: str, bits: int = 64) -> int | None:
+    """Return the whole number that a text says in decimal digits, or None when it says none, or one of more bits.
+
+    Other than `int`, it takes neither spaces, underscores nor digits of other scripts, and any number of leading zeros:
+    Python refuses texts of more than 4,300 digits, whatever they say.
+
+    Args:
+        text: A sign at most, and digits.
+        bits: How many bits the number may have, its sign included.
+
+    Source: Go's strconv.ParseInt, base 10.
+    """
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    number = int(f"{found[1]}{found[2] or 0}")
+    limit = 1 << (bits - 1)
+    return number if -limit <= number < limit else None
 
 
 def parse_duration(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 
 
 class IndexSet(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from kcr.api import codec
 from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import ContainerStatus, Pod
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr.api.meta import Object, ObjectMeta, Resource
 
 # An annotation: of two pods alike so far, the one of the lower cost is deleted first.

@@ -140,8 +140,7 @@ class ScopeGate(HandlingGate, Generic[S]):
 
 def unsettled_keys(controllers: Iterable[Controller]) -> tuple[Key, ...]:
     """Return the keys of some controllers with writes that were not answered, and may still be executed."""
-    known = (controller.own_writes for controller in controllers)
-    return tuple(key for own_writes in known if own_writes is not None for key in own_writes.unsettled)
+    return tuple(key for one in controllers if one.own_writes is not None for key in one.own_writes.unsettled)
 
 
 G = TypeVar("G", bound=ScopeGate[Any])

@@ -25,7 +25,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource, Status
 from kcr.errors import ApiError, Cause, ForbiddenError, ServerError, TransportError, error_for
 

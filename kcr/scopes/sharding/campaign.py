@@ -298,7 +298,7 @@ class ShardCampaign(Handler[Lease]):
         """Note that no write is made in the name of a shard any more, so that its Lease may be released.
 
         Args:
-            shard: A shard of `on_release`.
+            shard: One of a `Move.RELEASE`.
             is_clean: False when a reconcile did not end, or a write was not answered: the Lease is left to expire.
         """
         (self._drained if is_clean else self._abandoned).add(shard)

@@ -81,13 +81,11 @@ class ShardGate(ScopeGate[int]):
         """Enqueue a key as a new one when its shard is opened: its object may have waited long elsewhere."""
         self._waiting.setdefault(scope, {})[key] = 0
 
-    def scope_of_running(self, key: Key) -> int | None:
-        """Return the shard in which a key was admitted."""
+    def shard_of(self, key: Key) -> int | None:
+        """Return the shard in which a key was admitted, and in whose name its reconcile writes."""
         return self._admitted.get(key)
 
-    def shard_of(self, key: Key) -> int | None:
-        """Return the shard in whose name the reconcile of an admitted key writes."""
-        return self._admitted.get(key)
+    scope_of_running = shard_of
 
     def opened(self, scope: int) -> None:
         """Enqueue the keys that have waited for a shard which is active now."""

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl
 
-from kcr.api.durations import parse_duration
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_duration, parse_int
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, not_supported, required, too_long
 from kcr_devcluster.apiserver.protocol.field_errors import invalid as invalid_field
 from kcr_devcluster.apiserver.protocol.responses import bad_request, invalid, invalid_option

@@ -12,8 +12,7 @@ from contextlib import suppress
 from datetime import date
 from email.utils import parseaddr
 
-from kcr.api.durations import parse_duration
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_duration, parse_int
 from kcr_devcluster.apiserver.protocol.names import dns_label, dns_subdomain
 from kcr_devcluster.apiserver.schema.patterns import compile_pattern
 from kcr_devcluster.apiserver.schema.urls import check_url

@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from functools import lru_cache
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ", "cntrl": r"\x00-\x1F\x7F",

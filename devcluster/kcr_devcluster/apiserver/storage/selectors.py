@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid
 from kcr_devcluster.apiserver.protocol.names import label_value, qualified_name
 from kcr_devcluster.apiserver.protocol.responses import bad_request

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kcr.api.apps import ReplicaSet
 from kcr.api.conditions import is_condition_true, set_condition
 from kcr.api.core import Pod
+from kcr.api.durations import parse_int
 from kcr.api.full.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from kcr.api.integers import parse_int
 from kcr.api.meta import Condition, Key, OwnerReference, controller_of
 from kcr.api.selectors import matches
 from kcr.api.unstructured import unstructured

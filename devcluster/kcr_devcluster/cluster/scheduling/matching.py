@@ -6,8 +6,8 @@ kubernetes/staging/src/k8s.io/api/core/v1/toleration.go, ToleratesTaint.
 
 from collections.abc import Iterable, Mapping
 
+from kcr.api.durations import parse_int
 from kcr.api.full.core_v1 import NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
-from kcr.api.integers import parse_int
 from kcr_devcluster.cluster.scheduling.objects import NOT_READY, UNREACHABLE, ScheduledNode, ScheduledPodSpec
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api.apps import Deployment, ReplicaSet, ReplicaSetSpec
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr.api.meta import ObjectMeta, controller_reference
 from kcr.api.selectors import LabelSelector
 from kcr_devcluster.cluster.workloads.replicasets import replicas_of

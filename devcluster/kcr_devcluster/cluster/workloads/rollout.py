@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kcr.api.apps import Deployment, ReplicaSet
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr.errors import KcrError
 from kcr_devcluster.cluster.workloads.replicasets import replicas_of
 from kcr_devcluster.cluster.workloads.revisions import DESIRED_REPLICAS, MAX_REPLICAS, History, annotated_number

@@ -7,7 +7,7 @@ pkg/cel/mutation/dynamic/objects.go, CheckTypeNamesMatchFieldPathNames.
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.apply.fieldpath import shown
 from kcr_devcluster.apiserver.apply.merge import merge
 from kcr_devcluster.apiserver.apply.typed import faults, is_atomic

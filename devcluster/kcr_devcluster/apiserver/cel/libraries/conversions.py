@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.cel.libraries.overloads import Functions, Overload
 from kcr_devcluster.apiserver.cel.values import EvaluationError, Type, Uint, type_name
 from kcr_devcluster.apiserver.protocol.gotexts import general

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.cel.libraries.overloads import Functions, Overload
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.schema.quantities import SYNTAX

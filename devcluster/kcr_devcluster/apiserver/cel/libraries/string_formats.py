@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.cel.libraries.conversions import text_of_bytes
 from kcr_devcluster.apiserver.cel.libraries.times import duration_text, timestamp_text
 from kcr_devcluster.apiserver.cel.values import Duration, EvaluationError, Timestamp, Type, type_name

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import TZPATH, ZoneInfo
 
-from kcr.api.durations import parse_duration
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_duration, parse_int
 from kcr_devcluster.apiserver.cel.libraries.conversions import same
 from kcr_devcluster.apiserver.cel.libraries.overloads import Functions, Overload
 from kcr_devcluster.apiserver.cel.values import SECOND, Duration, EvaluationError, Timestamp

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.cel.libraries.overloads import Functions, Overload
 from kcr_devcluster.apiserver.cel.values import EvaluationError
 from kcr_devcluster.apiserver.protocol.gotexts import quoted

@@ -9,7 +9,7 @@ kubernetes/staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
 
 from collections.abc import Mapping
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr.api.meta import Key
 from kcr_devcluster.apiserver.http.routes import Route
 from kcr_devcluster.apiserver.kinds.catalogue import NODES

@@ -6,7 +6,7 @@ ValidateDeploymentSpec and ValidateReplicaSetSpec; pkg/registry/apps/{deployment
 
 import re
 
-from kcr.api.integers import parse_int
+from kcr.api.durations import parse_int
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
 from kcr_devcluster.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr_devcluster.apiserver.kinds.pods.validation.spec import check_selector_of, check_template

@@ -4,8 +4,8 @@ Source: kubernetes/pkg/apis/apps/v1/defaults.go; pkg/apis/apps/validation/valida
 SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, ValidateReplicationControllerSpec.
 """
 
+from kcr.api.durations import parse_int
 from kcr.api.equality import same_json
-from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.kinds.apps.deployments import check_amount, is_more_than_all, is_zero
 from kcr_devcluster.apiserver.kinds.apps.statuses import check_workload_status
 from kcr_devcluster.apiserver.kinds.generic import GenericStrategy, without_effect

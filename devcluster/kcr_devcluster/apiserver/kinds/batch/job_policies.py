@@ -6,8 +6,8 @@ validateIndexesFormat.
 
 from functools import lru_cache
 
+from kcr.api.durations import parse_int
 from kcr.api.indexset import IndexSet
-from kcr.api.integers import parse_int
 from kcr_devcluster.apiserver.kinds.pods.defaults import containers_of
 from kcr_devcluster.apiserver.protocol.field_errors import (
     FieldError,
