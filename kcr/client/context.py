@@ -110,6 +110,12 @@ class WriteContext(msgspec.Struct, frozen=True):
 WRITE_CONTEXT: ContextVar[WriteContext] = ContextVar("kcr_write_context", default=WriteContext())  # noqa: B039  # frozen
 
 
+def reconciled_key(key: Key) -> Key:
+    """Return the key of the running reconcile for its object, which lacks the cluster."""
+    running = WRITE_CONTEXT.get().owner
+    return running if running is not None and running.local == key else key
+
+
 def report_wrote(client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
     """Report an answered write, and the object in the answer, to the tracker of the running reconcile."""
     context = WRITE_CONTEXT.get()

@@ -21,8 +21,10 @@ from kcr.errors import (
     ApiError,
     ConflictError,
     InvalidError,
+    KcrError,
     NotFoundError,
     ServerError,
+    TransportError,
     error_for,
 )
 from kcr.tracing.parents import with_traceparent
@@ -129,9 +131,10 @@ class Writes(Calls):
             key = Key(namespace, drawn.name)
             try:
                 return await self._create_once(kind, key, decoding.with_name(body, drawn.name))
-            except ServerError:
+            except (ServerError, TransportError):
                 raise
-            except ApiError as error:
+            except KcrError as error:
+                # Refused, or not sent at all.
                 is_taken = isinstance(error, AlreadyExistsError)
                 if drawn.may_exist:
                     # The earlier create may have been executed, and may have used up the quota itself.

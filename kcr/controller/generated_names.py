@@ -73,6 +73,10 @@ class UnansweredCreates:
         self._sending.add(created)
         return GeneratedName(name, may_exist=False)
 
+    def cluster_of(self, kind: type[Resource], key: Key) -> str | None:
+        """Return the cluster of a create; None for an unknown one."""
+        return next((sent.cluster for known, sent in self._open if known is kind and sent.local == key), None)
+
     def unanswered(self, kind: type[Resource], key: Key) -> None:
         """Keep the name of a create that had no answer, for the next create."""
         self._sending.discard((kind, key))

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
+from kcr.client.context import reconciled_key
 from kcr.controller.generated_names import UnansweredCreates
 from kcr.controller.pending_objects import PendingObjects, is_running
 from kcr.errors import KcrError
@@ -83,7 +84,7 @@ class OwnWrites:
         self._objects: dict[Key, PendingObjects] = {}
         self._on_stale = on_stale
         # The writes that may have happened, and that are read live before the next reconcile of their key: the kind and
-        # the key of each object, without a name where the server was to draw it. Only `TrackedWrites` has some.
+        # the key of each object, without a name where the server was to draw it: of `TrackedWrites` and `Children`.
         self.unanswered: dict[Key, dict[tuple[type[Resource], Key], None]] = {}
         # The creates under names that the client draws (`generateName`), until they are answered.
         self.generated: dict[Key, UnansweredCreates] = {}
@@ -104,7 +105,7 @@ class OwnWrites:
         if not version:
             return
         self.require_version(key, store, written)
-        pending = self.pending[key]
+        pending = self.pending[reconciled_key(key)]
         pending.own_versions.add(version)
         pending.written.append((store, written.key))
 
@@ -114,7 +115,7 @@ class OwnWrites:
 
         A version that is not a number cannot be compared: it counts as reached.
         """
-        versions = self.pending.setdefault(key, PendingVersions()).versions
+        versions = self.pending.setdefault(reconciled_key(key), PendingVersions()).versions
         part = store, store.progress_of(obj)
         versions[part] = max(versions.get(part, 0), version_of(obj.metadata.resource_version))
 
@@ -201,9 +202,10 @@ class OwnWrites:
 
     def of(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner; those of another uid of its name are dropped."""
-        pending = self.find(owner.key, owner.metadata.uid)
+        key = reconciled_key(owner.key)
+        pending = self.find(key, owner.metadata.uid)
         if pending is None:
-            pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid, self.leading_since())
+            pending = self._objects[key] = PendingObjects(owner.metadata.uid, self.leading_since())
         return pending
 
     def find(self, key: Key, uid: str) -> PendingObjects | None:
@@ -276,12 +278,12 @@ class OwnWrites:
         What such a key belongs to (leadership, a shard, a namespace) is not released to another replica, which knows
         nothing of the write.
         """
-        generated = (key for key, creates in self.generated.copy().items() if creates)
-        return (*self.unconfirmed_creates, *self.unanswered.copy(), *generated)
+        unanswered = (*self.unanswered.copy().items(), *self.generated.copy().items())
+        return (*self.unconfirmed_creates, *(key for key, writes in unanswered if writes))
 
     def peek(self, owner: Resource) -> PendingObjects:
         """Return the pending writes of an owner, or an empty value that is not stored."""
-        return self.find(owner.key, owner.metadata.uid) or PendingObjects(owner.metadata.uid)
+        return self.find(reconciled_key(owner.key), owner.metadata.uid) or PendingObjects(owner.metadata.uid)
 
     def forget(self, key: Key) -> None:
         """Drop all pending writes of a key whose object is deleted or finished."""

@@ -187,7 +187,7 @@ class TrackedWrites(OwnWritesGate):
 
     def refused(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note that the create under a generated name was refused."""
-        if (cluster := self._cluster_of(client)) is not None:
+        if (cluster := self._place_of(owner, client, kind, key)) is not None:
             self._answered(owner, kind, key.in_cluster(cluster))
 
     def _answered(self, key: Key, kind: type[Resource], written: Key) -> None:
@@ -225,6 +225,12 @@ class TrackedWrites(OwnWritesGate):
             return ""
         return next((name for name, member in self._members().items() if member.is_server_of(client)), None)
 
+    def _place_of(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> str | None:
+        """Return the cluster of a write, also of a create under a generated name whose member is closed."""
+        if (cluster := self._cluster_of(client)) is None and (creates := self._own_writes.generated.get(owner)):
+            return creates.cluster_of(kind, key)
+        return cluster
+
     def _showing(self, kind: type[Resource], cluster: str) -> Iterable[Informer[Any]]:
         member = self._members().get(cluster) if cluster else None
         informers = self._informers_of(kind) if not cluster else () if member is None else member.informers_of(kind)
@@ -233,10 +239,8 @@ class TrackedWrites(OwnWritesGate):
 
     def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
         """Note a write of the reconcile of a key."""
-        if (cluster := self._cluster_of(client)) is None:
-            return
-        if not obj.metadata.resource_version:
-            # No answer of an API server: its objects have versions.
+        if (cluster := self._cluster_of(client)) is None or not obj.metadata.resource_version:
+            # Not of an API server, whose objects have versions; or of a member that is closed.
             self.unanswered(owner, client, kind, key)
             return
         for informer in self._showing(kind, cluster):
@@ -258,7 +262,7 @@ class TrackedWrites(OwnWritesGate):
 
     def unanswered(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note a write of the reconcile of a key that may have happened."""
-        if (cluster := self._cluster_of(client)) is not None:
+        if (cluster := self._place_of(owner, client, kind, key)) is not None:
             self._unanswered.setdefault(owner, {})[kind, key.in_cluster(cluster)] = None
             if (creates := self._own_writes.generated.get(owner)) is not None:
                 creates.unanswered(kind, key.in_cluster(cluster))
