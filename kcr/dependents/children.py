@@ -25,11 +25,12 @@ from kcr.api import codec
 from kcr.api.meta import Resource, is_controlled_by
 from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
+from kcr.client.context import reconciled_key
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.pending_objects import AppliedObject
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
-from kcr.errors import ApiError, ConflictError, KcrError, NotFoundError, is_namespace_ending
+from kcr.errors import ApiError, ConflictError, KcrError, NotFoundError, ServerError, is_namespace_ending
 from kcr.events import EventRecorder
 from kcr.informer import Informer, InformerHandle
 
@@ -107,19 +108,25 @@ class Children:
         if owner.metadata.deletion_timestamp is not None:
             return EnsuredChildren((), ())
         known = self._own_writes.of(owner).applied
+        unanswered = self._own_writes.unanswered.setdefault(reconciled_key(owner.key), {})
         applied: list[Resource] = []
         for ident, child in prepared.items():
             try:
                 made = await self._apply(owner, child, known.get(ident))
-            except ApiError as error:
-                # An owner without a namespace is not deleted with that of its child.
-                if owner.metadata.namespace and is_namespace_ending(error):
-                    return EnsuredChildren(tuple(applied), ())
-                self._record(owner, "FailedApply", "applying", child, error)
+            except BaseException as error:
+                if not isinstance(error, ApiError) or isinstance(error, ServerError):
+                    unanswered[type(child), child.key] = None
+                if isinstance(error, ApiError):
+                    # An owner without a namespace is not deleted with that of its child.
+                    if owner.metadata.namespace and is_namespace_ending(error):
+                        return EnsuredChildren(tuple(applied), ())
+                    self._record(owner, "FailedApply", "applying", child, error)
                 raise
             if made is not None:
+                unanswered.pop((type(child), child.key), None)
                 known[ident] = made[1]
                 applied.append(made[0])
+        unanswered.clear()
         for ident in known.keys() - prepared.keys():
             del known[ident]
         return EnsuredChildren(tuple(applied), await self._prune(owner, prepared))
