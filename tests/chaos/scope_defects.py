@@ -6,6 +6,7 @@ LATE_CREATES = "tests/runtime/test_late_creates.py"
 HAND_OVERS = "tests/runtime/scopes/sharding/test_settling.py"
 WAITS = "tests/unit/scopes/sharding/test_assignment.py"
 OWNERS = "tests/runtime/scopes/sharding/test_replicas.py"
+MEMBERS = "tests/runtime/clusters/test_late_creates.py"
 
 DEFECTS = (
     (defect("scope-forgets-writes", Edit("unsettled_keys", "A.unsettled", "A.unconfirmed_creates")), LATE_CREATES),
@@ -20,4 +21,19 @@ DEFECTS = (
         WAITS,
     ),
     (defect("write-without-an-owner", Edit("check", "raise ConfigError(A)", "return")), OWNERS),
+    (defect("unanswered-applies-are-forgotten", Edit("ensure", "A[type(B), B.key] = None")), LATE_CREATES),
+    (defect("closed-member-forgets-creates", Edit("_place_of", "A.cluster_of(B, C)", "None")), MEMBERS),
+    (defect("members-share-own-writes", Edit("reconciled_key", "A is not None and A.local == B", "False")), MEMBERS),
+)
+
+# Found by tests/chaos/scope_runs.py, each with its scope.
+TWICE = (
+    (
+        defect("namespace-is-left-unsettled", Edit("_close", "await A.drain(B, waits_for_reconciles=True)")),
+        "namespaces",
+    ),
+    (defect("namespace-forgets-writes", Edit("unsettled_keys", "A.unsettled", "A.unconfirmed_creates")), "namespaces"),
+    (defect("member-forgets-creates", Edit("_place_of", "A.cluster_of(B, C)", "None")), "clusters"),
+    (defect("shard-is-released-unsettled", Edit("is_settled", "not any(...)", "True")), "shards"),
+    (defect("leader-is-replaced-unsettled", Edit("_lead_and_work", "self.elector.retain()")), "leader"),
 )

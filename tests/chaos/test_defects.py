@@ -2,8 +2,9 @@
 
 Nearly all do within 200, and which are the rare ones changes with every change of the requests that a pass makes.
 
-Likewise the laws of sharding, and those in shard_defects.py; the invariants of requests, and those in
-requests/request_defects.py, within 60 stories; the scenarios with policies, and those in fuzz_jobs/defects.py.
+Likewise the laws of sharding, and those in shard_defects.py; the story of scopes, and those in scope_defects.py; the
+invariants of requests, and those in requests/request_defects.py, within 60 stories; the scenarios with policies, and
+those in fuzz_jobs/defects.py.
 
 Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/chaos/test_defects.py`, one of them
 with `-k NAME`. A defect that can no longer be planted fails as well, and says what it has to follow.
@@ -23,6 +24,7 @@ from tests.chaos.job_defects import TESTED as JOB_TESTED
 from tests.chaos.planting import Defect, Edit, as_written
 from tests.chaos.requests.request_defects import DEFECTS as REQUEST_DEFECTS
 from tests.chaos.scope_defects import DEFECTS as SCOPE_DEFECTS
+from tests.chaos.scope_defects import TWICE
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
 from tests.chaos.shard_defects import WAITS as SHARD_WAITS
 
@@ -34,7 +36,7 @@ DEFECTS = (
     *POLICY_DEFECTS,
     *SHARD_DEFECTS,
     *SHARD_WAITS,
-    *(defect for defect, _ in TESTED),
+    *(defect for defect, _ in (*TESTED, *TWICE)),
     *REQUEST_DEFECTS,
 )
 
@@ -65,6 +67,13 @@ def test_defect_of_sharding_breaks_a_law(defect: Defect, tmp_path: Path) -> None
 @pytest.mark.parametrize("defect", [pytest.param(defect, id=defect.name) for defect in SHARD_WAITS])
 def test_defect_leaves_shards_without_a_holder(defect: Defect, tmp_path: Path) -> None:
     _hunt(defect, tmp_path, "tests.chaos.shard_kills", "0", str(SEEDS))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(("defect", "scope"), [pytest.param(*one, id=one[0].name) for one in TWICE])
+def test_defect_makes_a_child_twice(defect: Defect, scope: str, tmp_path: Path) -> None:
+    _hunt(defect, tmp_path, "tests.chaos.scope_runs", scope, "0", str(SEEDS))
 
 
 @pytest.mark.soak

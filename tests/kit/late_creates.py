@@ -36,6 +36,8 @@ class LateCreates:
             is_answered: Whether the sender gets the answers; else it waits for the timeout of the request.
         """
         self.is_late = True
+        # The bodies of the creates that have not arrived.
+        self.under_way: list[bytes] = []
         self.inner, self._group, self._plural = inner, group, plural
         self._seconds, self._cut_after, self._is_answered = seconds, cut_after, is_answered
 
@@ -60,10 +62,14 @@ class LateCreates:
     def _is_create(self, request: Request) -> bool:
         path = request.target.partition("?")[0]
         # Only those of one object that is applied.
-        is_apply = "apply-patch" in request.headers.get("Content-Type", "")
+        is_apply = "apply-patch" in request.headers.get("content-type", "")
         return path.split("/")[-2 if is_apply else -1] == self._plural and (is_apply or request.method == "POST")
 
     async def _deliver(self, request: Request, seconds: float) -> MadeUp:
-        await asyncio.sleep(seconds)
+        self.under_way.append(request.body)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.under_way.remove(request.body)
         async with self.inner.send(request) as response:
             return MadeUp(response.status, await response.read(), response.headers)

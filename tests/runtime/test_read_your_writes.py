@@ -265,3 +265,20 @@ async def test_write_to_another_server_defers_no_key(kcr_clock: VirtualClock) ->
             await create_pool(cluster)
             await kcr_clock.settle()
             assert copier.runs == 3
+
+
+async def test_create_that_was_not_sent_has_not_to_be_settled(kcr_clock: VirtualClock) -> None:
+    def refuse() -> None:
+        raise kcr.ConfigError("writes nothing")
+
+    async with cluster_of_pools(kcr_clock) as cluster:
+        manager = kcr.Manager(Client(cluster.transport).with_options(fence=refuse), clock=kcr_clock, random=Random(0))
+        reconciler = setup(manager)
+        async with manager.running():
+            await create_pool(cluster)
+            await kcr_clock.settle()
+            assert [type(error) for error in reconciler.failures[:1]] == [kcr.ConfigError]
+            own_writes = manager.controllers["pool"].own_writes
+            assert own_writes is not None
+            # Or no Lease would be released at the end.
+            assert own_writes.unsettled == ()

@@ -13,14 +13,23 @@ from kcr.api.core import ConfigMap, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, ClusterConfig, Transport
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.testing import VirtualClock
+from kcr.testing import FaultyTransport, VirtualClock
+from tests.kit.child_forms import (
+    FORMS,
+    WANTED,
+    ByHandForm,
+    ChildForm,
+    ControlForm,
+    FixedNamesForm,
+    ManifestForm,
+    add_member_form,
+)
 from tests.kit.fleets import Fleet, config_of, fleet_of
 from tests.kit.late_creates import LateCreates
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 OWNERS = [f"owner-{number}" for number in range(6)]
-WANTED = 2
 # How late creates arrive, when the connection of their sender is cut, and whether it gets an answer at all.
 LATE = [
     pytest.param(2.0, 0.3, True, id="cut-before"),
@@ -29,51 +38,50 @@ LATE = [
     pytest.param(0.1, 0.1, True, id="cut-meanwhile", marks=pytest.mark.soak),
     pytest.param(0.1, None, False, id="never-answered", marks=pytest.mark.soak),
 ]
-
-
-class MemberReconciler:
-    """Creates two Secrets for each ConfigMap of a member, by `generateName`."""
-
-    def __init__(self, clusters: kcr.Clusters) -> None:
-        self._clusters = clusters
-
-    async def reconcile(self, key: Key) -> kcr.Result:
-        member = self._clusters[key.cluster]
-        owner = member.store(ConfigMap).get(key)
-        if owner is None or key.name not in OWNERS:
-            return kcr.Result()
-        there = member.store(Secret).list()
-        children = [one for one in there if one.metadata.owner_references[0].uid == owner.metadata.uid]
-        for _ in range(WANTED - len(children)):
-            metadata = ObjectMeta(generate_name=f"{key.name}-", namespace=key.namespace)
-            await member.client.create(kcr.set_controller(Secret(metadata=metadata), owner))
-        return kcr.Result()
+# `make test` has one case of each form that differs here.
+CASES = [
+    pytest.param(
+        form, *case.values, id=f"{form.__name__}-{case.id}",
+        marks=[*case.marks, pytest.mark.soak] if form in (ManifestForm, ByHandForm) else case.marks,
+    )
+    for form in FORMS
+    for case in LATE
+    if form is ChildForm or not case.marks
+]  # fmt: skip
+# When the member leaves: while its first creates are under way, or the second ones; and for how long.
+ABSENCES = [
+    pytest.param(0.05, 0.0), pytest.param(0.05, 10.0), pytest.param(2.2, 0.0),
+    *(pytest.param(*one, marks=pytest.mark.soak) for one in ((0.05, 1.0), (1.0, 0.0), (1.0, 10.0), (2.2, 1.0))),
+    pytest.param(2.2, 10.0, marks=pytest.mark.soak),
+]  # fmt: skip
 
 
 class Replica:
-    """A process that leads, with the member `east`."""
+    """A process that leads, with the members."""
 
-    def __init__(self, fleet: Fleet, clock: VirtualClock, line: Transport, name: str) -> None:
+    def __init__(
+        self, fleet: Fleet, clock: VirtualClock, east: Transport, name: str, form: type[ChildForm] = ChildForm
+    ) -> None:
         config = LeaderElectionConfig(name="web", identity=name)
         elector = LeaderElector(Client(fleet.home.transport), config, clock=clock, random=Random(name))
         self.manager = kcr.Manager(fleet.home.client, clock=clock, random=Random(name), leader_election=elector)
-        self._line = line
-        self.clusters = kcr.Clusters(self.manager, {"east": config_of("east")}, connect=self._connect)
-        controller = self.manager.add_controller("children", MemberReconciler(self.clusters), workers=len(OWNERS))
-        self.clusters.watch(controller, kcr.watch(ConfigMap))
-        self.clusters.watch(controller, kcr.owned(Secret, by=ConfigMap))
+        self._lines = {"https://east": east, "https://west": fleet.members["west"].transport}
+        members = {name: config_of(name) for name in fleet.members}
+        self.clusters = kcr.Clusters(self.manager, members, connect=self._connect)
+        add_member_form(self.manager, self.clusters, form, workers=2 * len(OWNERS))
 
     @asynccontextmanager
     async def _connect(self, config: ClusterConfig) -> AsyncIterator[Transport]:
-        yield self._line
+        yield self._lines[config.server]
 
 
 @pytest_asyncio.fixture
 async def fleet(kcr_clock: VirtualClock) -> AsyncIterator[Fleet]:
-    async with fleet_of(kcr_clock, "east") as fleet:
+    async with fleet_of(kcr_clock, "east", "west") as fleet:
         for name in OWNERS:
             owner = ConfigMap(metadata=ObjectMeta(name=name, namespace="default"))
-            await fleet.members["east"].client.create(owner)
+            for member in fleet.members.values():
+                await member.client.create(owner)
         yield fleet
 
 
@@ -88,48 +96,82 @@ async def late(fleet: Fleet, seconds: float, cut_after: float | None, is_answere
 
 async def children_of(fleet: Fleet) -> dict[str, int]:
     """How many children each owner has."""
-    children = await fleet.members["east"].client.list(Secret, "default")
-    owners = [one.metadata.owner_references[0].name for one in children]
-    return {name: owners.count(name) for name in OWNERS}
+    counts: dict[str, int] = {}
+    for cluster, member in fleet.members.items():
+        owners = [one.metadata.owner_references[0].name for one in await member.client.list(Secret, "default")]
+        counts |= {f"{cluster}/{name}": owners.count(name) for name in OWNERS}
+    return counts
 
 
-@pytest.mark.parametrize(("seconds", "cut_after", "is_answered"), LATE)
+@pytest.mark.parametrize(("form", "seconds", "cut_after", "is_answered"), CASES)
 async def test_late_create_in_a_member_makes_one_child(
-    fleet: Fleet, kcr_clock: VirtualClock, seconds: float, cut_after: float | None, is_answered: bool
+    fleet: Fleet,
+    kcr_clock: VirtualClock,
+    form: type[ChildForm],
+    seconds: float,
+    cut_after: float | None,
+    is_answered: bool,
 ) -> None:
     async with late(fleet, seconds, cut_after, is_answered) as line:
-        replica = Replica(fleet, kcr_clock, line, "first")
+        replica = Replica(fleet, kcr_clock, line, "first", form)
         async with replica.manager.running():
-            await kcr_clock.advance(120)
-            assert set((await children_of(fleet)).values()) == {WANTED}
+            await check_children(fleet, kcr_clock, line, form)
 
 
-@pytest.mark.parametrize("away", [0.0, pytest.param(1.0, marks=pytest.mark.soak), 10.0])
-@pytest.mark.parametrize(("seconds", "cut_after", "is_answered"), LATE)
-@pytest.mark.parametrize("after", [0.05, pytest.param(1.0, marks=pytest.mark.soak)])
+async def check_children(fleet: Fleet, clock: VirtualClock, line: LateCreates, form: type[ChildForm]) -> None:
+    await clock.advance(120)
+    if form is FixedNamesForm:
+        # An apply is sent again until it is answered, and only then the next one.
+        assert max((await children_of(fleet)).values()) <= WANTED
+        line.is_late = False
+        await clock.advance(60)
+    assert set((await children_of(fleet)).values()) == {WANTED}
+
+
+@pytest.mark.parametrize("form", [ByHandForm, ControlForm])
+async def test_late_watch_of_a_member_makes_no_surplus_child(
+    fleet: Fleet, kcr_clock: VirtualClock, form: type[ChildForm]
+) -> None:
+    east = FaultyTransport(fleet.members["east"].transport)
+    east.on("watch", Secret).lag(0.3)
+    replica = Replica(fleet, kcr_clock, east, "first", form)
+    async with replica.manager.running():
+        for number in range(20):
+            change = {"metadata": {"labels": {"poked": str(number)}}}
+            await fleet.members["east"].client.merge_patch(ConfigMap, Key("default", OWNERS[0]), change)
+            await kcr_clock.advance(0.05)
+        assert set((await children_of(fleet)).values()) == {WANTED}
+
+
+@pytest.mark.parametrize(("form", "seconds", "cut_after", "is_answered"), CASES)
+@pytest.mark.parametrize(("after", "away"), ABSENCES)
 async def test_member_that_leaves_with_unanswered_creates_and_returns_has_one_child_of_each(
-    fleet: Fleet, kcr_clock: VirtualClock, seconds: float, cut_after: float | None, is_answered: bool, after: float,
-    away: float,
+    fleet: Fleet, kcr_clock: VirtualClock, form: type[ChildForm], seconds: float, cut_after: float | None,
+    is_answered: bool, after: float, away: float,
 ) -> None:  # fmt: skip
     async with late(fleet, seconds, cut_after, is_answered) as line:
-        replica = Replica(fleet, kcr_clock, line, "first")
+        replica = Replica(fleet, kcr_clock, line, "first", form)
         async with replica.manager.running():
             await kcr_clock.advance(after)
             replica.clusters.close("east")
             await kcr_clock.advance(away)
             replica.clusters.open("east", config_of("east"))
-            await kcr_clock.advance(120)
-            assert set((await children_of(fleet)).values()) == {WANTED}
+            await check_children(fleet, kcr_clock, line, form)
 
 
-@pytest.mark.parametrize(("seconds", "cut_after", "is_answered"), LATE)
+@pytest.mark.parametrize(("form", "seconds", "cut_after", "is_answered"), CASES)
 @pytest.mark.parametrize("after", [0.05, pytest.param(3.0, marks=pytest.mark.soak)])
 async def test_leader_that_stops_before_creates_in_a_member_are_answered_doubles_no_child(
-    fleet: Fleet, kcr_clock: VirtualClock, seconds: float, cut_after: float | None, is_answered: bool, after: float
+    fleet: Fleet,
+    kcr_clock: VirtualClock,
+    form: type[ChildForm],
+    seconds: float,
+    cut_after: float | None,
+    is_answered: bool,
+    after: float,
 ) -> None:
     async with late(fleet, seconds, cut_after, is_answered) as line:
-        async with Replica(fleet, kcr_clock, line, "first").manager.running():
+        async with Replica(fleet, kcr_clock, line, "first", form).manager.running():
             await kcr_clock.advance(after)
-        async with Replica(fleet, kcr_clock, fleet.members["east"].transport, "second").manager.running():
-            await kcr_clock.advance(120)
-            assert set((await children_of(fleet)).values()) == {WANTED}
+        async with Replica(fleet, kcr_clock, fleet.members["east"].transport, "second", form).manager.running():
+            await check_children(fleet, kcr_clock, line, form)
