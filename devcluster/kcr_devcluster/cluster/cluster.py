@@ -187,8 +187,9 @@ class EmbeddedCluster:
             random=self._random,
             runtime=options.runtime,
             on_run=options.on_run,
+            accounts_only=mounts_tokens,
         )
-        self.nodes.attach(self.server, heartbeats=options.heartbeats, accounts_only=mounts_tokens)
+        self.nodes.attach(self.server, heartbeats=options.heartbeats)
         self.node: NodeAgent | None = next(iter(self.nodes.values()), None)
         if options.runtime == "process":
             self.server.advisers.append(process_warnings)

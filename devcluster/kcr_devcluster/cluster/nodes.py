@@ -40,7 +40,7 @@ class Nodes(Mapping[str, NodeAgent]):
         names: The names that containers know; None where containers are no processes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # by name
         self,
         count: int,
         transport: Transport,
@@ -49,6 +49,7 @@ class Nodes(Mapping[str, NodeAgent]):
         random: Random,
         runtime: Runtime | None,
         on_run: OnRun | None = None,
+        accounts_only: bool = False,
     ) -> None:
         """Make nodes.
 
@@ -59,6 +60,7 @@ class Nodes(Mapping[str, NodeAgent]):
             random: For names and pauses.
             runtime: Whether commands really run; None for no nodes.
             on_run: Returns the outcome of a container for the simulated runtime.
+            accounts_only: Whether the kubeconfig of a pod is that of its account, or none.
 
         Raises:
             ValueError: There are too few or too many.
@@ -72,7 +74,7 @@ class Nodes(Mapping[str, NodeAgent]):
         for number, name in enumerate(node_names(count if runtime is not None else 0)):
             connection = NodeConnection(transport)
             network = f"10.{(_FIRST_NETWORK + number) % 256}" if self.names is None else self.names.network(number)
-            info = NodeInfo(name, pod_network=network, names=self.names)
+            info = NodeInfo(name, pod_network=network, names=self.names, accounts_only=accounts_only)
             node = NodeAgent(
                 Client(connection), clock=clock, random=random, runtime=runtime or "simulated", on_run=on_run,
                 info=info, connection=connection, heartbeats=self.heartbeats,
@@ -91,13 +93,12 @@ class Nodes(Mapping[str, NodeAgent]):
         """Return how many there are."""
         return len(self._nodes)
 
-    def attach(self, server: APIServer, *, heartbeats: bool, accounts_only: bool) -> None:
+    def attach(self, server: APIServer, *, heartbeats: bool) -> None:
         """Have a server ask the nodes for logs, streams and metrics.
 
         Args:
             server: The server.
             heartbeats: Whether the nodes say from the beginning that they are alive.
-            accounts_only: Whether the kubeconfig of a pod is that of its account, or none.
         """
         stored = {record.metadata.name for record in server.registry.storage.cache(NODES).records.values()}
         if heartbeats or stored - set(self):
@@ -108,8 +109,6 @@ class Nodes(Mapping[str, NodeAgent]):
         server.logs = NodeLogs(self)
         server.streams_unavailable = "" if self._runtime == "process" else SIMULATED
         server.metrics += self._nodes.values()
-        for node in self._nodes.values():
-            node.info.accounts_only = accounts_only
 
     async def run(self, manager: Manager) -> None:
         """Run the nodes until cancelled, and the controllers of their life.

@@ -88,7 +88,7 @@ async def _dev(
         display = open_display(stack, manager)
         explainers = find_explainers(tuple(setups), get_logger().warning)
         explanations = Explanations(client, partial(_explain, manager, explainers))
-        progress = Progress(manager, display, zone, explanations)
+        progress = Progress(manager, display, zone, explanations, names_pods=_may_mix(documents))
         is_brief, late = options.wait and not options.no_controllers, list[str]()
         announce = late.append if is_brief else display.announce
         if options.no_debug_page:
@@ -114,7 +114,6 @@ async def _dev(
             await manager.wait_ready()
             others = await apply(client, [one for one in documents if one.kind != _DEFINITION])
             applied = (*defined, *others)
-            progress.name_pods = _may_mix(documents)
             for one in applied:
                 display.say(str(one))
             if options.wait:

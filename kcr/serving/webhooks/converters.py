@@ -23,8 +23,6 @@ Converter = Callable[[Any], Resource]
 MUTABLE = ("labels", "annotations")
 # The functions by the classes of their source and target.
 _FUNCTIONS: dict[type[Resource], dict[type[Resource], Converter]] = {}
-# The failures that have been logged.
-_LOGGED: set[tuple[Converter, type[Exception]]] = set()
 
 
 class ConversionError(Exception):
@@ -88,6 +86,8 @@ class Conversions:
         self.versions = versions
         # The functions to call in turn, by the classes of source and target.
         self._paths = paths
+        # The failures that have been logged.
+        self._logged: set[tuple[Converter, type[Exception]]] = set()
 
     @classmethod
     def of(cls, kind: type[Resource], *others: type[Resource]) -> Self | None:
@@ -120,10 +120,37 @@ class Conversions:
         """
         result: Any = obj
         for function in self._paths.get((type(obj), target), ()):
-            result = _converted(function, result)
+            result = self._converted(function, result)
         if type(result) is not target:
             raise ConversionError(f"{_name(obj)}: converted to {type(result).__name__}, not to {target.__name__}")
         return result
+
+    def _converted(self, function: Converter, obj: Resource) -> Resource:
+        """Return the result of one function, with the metadata checked.
+
+        Source: apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, restoreObjectMeta.
+        """
+        name = getattr(function, "__name__", "?")
+        place = f"{_name(obj)}, {name}"
+        try:
+            new = function(obj)
+        except Exception as error:
+            # Whatever a user's function may raise: the client gets the error, the log has the stack. Once, because an
+            # object that cannot be converted fails each list and watch.
+            if (function, type(error)) not in self._logged:
+                self._logged.add((function, type(error)))
+                _log.exception("conversion failed", object=_name(obj), function=name)
+            raise ConversionError(f"{place}: {described(error)}") from error
+        if not isinstance(new, Resource):
+            raise ConversionError(f"{place}: it returned {type(new).__name__} instead of an object")
+        old, now = obj.metadata, new.metadata
+        kept = [one for one in ObjectMeta.__struct_fields__ if one not in MUTABLE]
+        if changed := [one for one in kept if getattr(old, one) != getattr(now, one)]:
+            raise ConversionError(
+                f"{place}: it changed metadata ({', '.join(changed)}): return the object with metadata=old.metadata; "
+                "only labels and annotations may differ"
+            )
+        return new
 
     def version(self, name: str) -> type[Resource]:
         """Return the class of a version.
@@ -141,34 +168,6 @@ class Conversions:
 def is_registered_in(module: str) -> bool:
     """Return whether a module has registered a function."""
     return any(one.__module__ == module for targets in _FUNCTIONS.values() for one in targets.values())
-
-
-def _converted(function: Converter, obj: Resource) -> Resource:
-    """Return the result of one function, with the metadata checked.
-
-    Source: apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, restoreObjectMeta.
-    """
-    place = f"{_name(obj)}, {getattr(function, '__name__', '?')}"
-    try:
-        new = function(obj)
-    except Exception as error:
-        # Whatever a user's function may raise: the client gets the error, the log has the stack. Once, because an
-        # object that cannot be converted fails each list and watch.
-        if (function, type(error)) not in _LOGGED:
-            _LOGGED.add((function, type(error)))
-            _log.exception("conversion failed", object=_name(obj), function=getattr(function, "__name__", "?"))
-        raise ConversionError(f"{place}: {described(error)}") from error
-    if not isinstance(new, Resource):
-        raise ConversionError(f"{place}: it returned {type(new).__name__} instead of an object")
-    old, now = obj.metadata, new.metadata
-    kept = [name for name in ObjectMeta.__struct_fields__ if name not in MUTABLE]
-    changed = [name for name in kept if getattr(old, name) != getattr(now, name)]
-    if changed:
-        raise ConversionError(
-            f"{place}: it changed metadata ({', '.join(changed)}): return the object with metadata=old.metadata; only "
-            "labels and annotations may differ"
-        )
-    return new
 
 
 def _connected(kinds: tuple[type[Resource], ...]) -> tuple[type[Resource], ...]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -76,9 +77,10 @@ class NodeAgent:
         """
         self.logs: Logs = Logs(clock)
         self.on_run = on_run
-        self.info: NodeInfo = info or NodeInfo(NODE_NAME)
-        if runtime == "process" and (self.info.names is None or not self.info.names.has_addresses):
-            self.info.host_network = True
+        info = info or NodeInfo(NODE_NAME)
+        if runtime == "process" and (info.names is None or not info.names.has_addresses):
+            info = replace(info, host_network=True)
+        self.info: NodeInfo = info
         self._client = client
         self._connection = connection
         self._clock = clock

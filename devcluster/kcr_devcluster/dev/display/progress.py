@@ -42,7 +42,9 @@ def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
 class Progress:
     """Shows the Jobs, CronJobs, pods and events of a cluster, and waits until Jobs have ended."""
 
-    def __init__(self, manager: Manager, display: Display, zone: tzinfo, explanations: Explanations) -> None:
+    def __init__(
+        self, manager: Manager, display: Display, zone: tzinfo, explanations: Explanations, *, names_pods: bool = True
+    ) -> None:
         """Attach to the manager's informers; nothing is shown before they run.
 
         Args:
@@ -50,6 +52,7 @@ class Progress:
             display: Shows everything.
             zone: The zone of schedules that name none.
             explanations: The obstacles of Jobs that wait.
+            names_pods: Whether several pods may print at once, so that lines are prefixed by the pod's name.
         """
         self._display = display
         self._explanations = explanations
@@ -58,8 +61,7 @@ class Progress:
         self._running: set[str] = set()
         # Events of before belong to an earlier run of a cluster with a data folder; they have whole seconds.
         self._since = manager.clock.now().replace(microsecond=0)
-        # Lines are prefixed by the pod's name when several pods may print at once.
-        self.name_pods = True
+        self._names_pods = names_pods
         # Runs whose failure was shown; forgotten with their pod.
         self._failed: set[ContainerRun] = set()
         # Pods that no controller owns, and that are shown.
@@ -117,7 +119,7 @@ class Progress:
         return any(owner.kind == "Job" and Key(namespace, owner.name) in jobs for namespace, owner in owned)
 
     def _write(self, pod: Key, line: str) -> None:
-        self._display.log(f"{pod.name} | {line}" if self.name_pods else line)
+        self._display.log(f"{pod.name} | {line}" if self._names_pods else line)
 
     def _show_event(self, event: Event) -> None:
         if event.last_seen is not None and event.last_seen < self._since:
