@@ -22,7 +22,7 @@ def page_html(style: str = "", script: str = "") -> bytes:
         style: More styles.
         script: More statements; they add to `tabs`.
     """
-    html = resources.files("kcr.serving.debug.page").joinpath("page.html").read_text(encoding="utf-8")
+    html = resources.files("kcr.serving.debug").joinpath("page.html").read_text(encoding="utf-8")
     return html.replace("/* more styles */\n", style).replace("// ---- more tabs\n", script).encode()
 
 
