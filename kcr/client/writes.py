@@ -83,7 +83,7 @@ class Writes(Calls):
         if not isinstance(obj, Resource):
             return await self._of_models(self.create, obj)
         _refuse_view(obj, "create")
-        return await self._create(type(obj), obj.metadata.namespace, codec.encode(with_traceparent(obj)))
+        return await self._create(type(obj), obj.metadata.namespace, codec.encode(with_traceparent(obj)), obj.metadata)
 
     async def _of_models(self, write: Callable[..., Awaitable[Resource]], *models: W, **options: Any) -> W:
         """Write what models say, and return the answer as one."""
@@ -108,21 +108,19 @@ class Writes(Calls):
                 f"create_manifest: {kind.resource.kind} {stated.name}: namespace is {namespace!r}, and its "
                 f"metadata.namespace {stated.namespace!r}: leave one out"
             )
-        return await self._create(kind, namespace or stated.namespace, body)
+        return await self._create(kind, namespace or stated.namespace, body, stated)
 
-    async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
-        key = Key(namespace, decoding.name_in(body))
-        if not key.name and b'"generateName"' in body:
+    async def _create(self, kind: type[R], namespace: str, body: bytes, metadata: ObjectMeta) -> R:
+        if not metadata.name and metadata.generate_name:
             context = WRITE_CONTEXT.get()
             if context.tracker is not None and context.owner is not None:
-                return await self._create_generated(context.tracker, context.owner, kind, namespace, body)
-        return await self._create_once(kind, key, body)
+                return await self._create_generated(context.tracker, context.owner, kind, namespace, body, metadata)
+        return await self._create_once(kind, Key(namespace, metadata.name), body)
 
-    async def _create_generated(
-        self, tracker: WriteTracker, owner: Key, kind: type[R], namespace: str, body: bytes
+    async def _create_generated(  # noqa: PLR0913  # of one call
+        self, tracker: WriteTracker, owner: Key, kind: type[R], namespace: str, body: bytes, metadata: ObjectMeta
     ) -> R:
         """Create an object under a name that the tracker draws: a create without an answer is repeated, not doubled."""
-        metadata = decoding.metadata_in(body)
         uid = _controller_uid(metadata)
         for draws_left in reversed(range(_NAME_DRAWS)):
             drawn = tracker.generate_name(owner, self, kind, namespace, metadata.generate_name, uid)

@@ -144,11 +144,11 @@ def name_in(manifest: bytes) -> str:
 
 
 def metadata_in(manifest: bytes) -> ObjectMeta:
-    """Return the metadata of a manifest; empty when it cannot be read."""
+    """Return the metadata of a manifest; the name alone when the rest cannot be read."""
     try:
         return codec.decode(Resource, manifest).metadata
     except msgspec.DecodeError:
-        return ObjectMeta()
+        return ObjectMeta(name=name_in(manifest))
 
 
 def with_name(manifest: bytes, name: str) -> bytes:
