@@ -11,7 +11,7 @@ from kcr.api.managed_fields import ManagedObject, with_updates_applied
 from kcr.api.meta import FullResource, Key, ObjectMeta, PartialObjectMetadata, Resource, ResourceView, controller_of
 from kcr.arguments import check_of_call, checked_on_failure, refuse
 from kcr.client.calls import Calls
-from kcr.client.context import WRITE_CONTEXT, WriteTracker, report_deleted, report_failure, report_wrote
+from kcr.client.context import WRITE_CONTEXT, report_deleted, report_failure, report_wrote
 from kcr.client.discovery import check_subresource, serves
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
@@ -111,16 +111,11 @@ class Writes(Calls):
         return await self._create(kind, namespace or stated.namespace, body, stated)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes, metadata: ObjectMeta) -> R:
-        if not metadata.name and metadata.generate_name:
-            context = WRITE_CONTEXT.get()
-            if context.tracker is not None and context.owner is not None:
-                return await self._create_generated(context.tracker, context.owner, kind, namespace, body, metadata)
-        return await self._create_once(kind, Key(namespace, metadata.name), body)
-
-    async def _create_generated(  # noqa: PLR0913  # of one call
-        self, tracker: WriteTracker, owner: Key, kind: type[R], namespace: str, body: bytes, metadata: ObjectMeta
-    ) -> R:
-        """Create an object under a name that the tracker draws: a create without an answer is repeated, not doubled."""
+        """Create an object, in a reconcile under a drawn name: a create without an answer is repeated, not doubled."""
+        context = WRITE_CONTEXT.get()
+        tracker, owner = context.tracker, context.owner
+        if metadata.name or not metadata.generate_name or tracker is None or owner is None:
+            return await self._create_once(kind, Key(namespace, metadata.name), body)
         uid = _controller_uid(metadata)
         for draws_left in reversed(range(_NAME_DRAWS)):
             drawn = tracker.generate_name(owner, self, kind, namespace, metadata.generate_name, uid)
