@@ -154,7 +154,7 @@ class Writes(Calls):
     async def _create_once(self, kind: type[R], key: Key, body: bytes) -> R:
         namespace, path = key.namespace, kind.resource.path(key.namespace)
         try:
-            return await self._written(kind, key, self._write("POST", path, body))
+            return (await self._written(kind, key, self._write("POST", path, body)))[0]
         except ApiError as error:
             if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
                 raise
@@ -163,14 +163,10 @@ class Writes(Calls):
             said = f"{named} has no namespace: give it one, as in its metadata.namespace"
             raise error_for(error.code, error.reason, said) from error
 
-    async def _written(self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = "") -> R:
-        """Return the object in the answer to a write, and report it to the tracker of the running reconcile."""
-        return (await self._answered(kind, key, answer, subresource))[0]
-
-    async def _answered(
+    async def _written(
         self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = ""
     ) -> tuple[R, bytes]:
-        """Do the same, and return the answer, too."""
+        """Return the object in the answer to a write, and the answer; report it to the running reconcile's tracker."""
         try:
             body = await answer
             obj = decoding.read_object(kind, body, key.name)
@@ -210,7 +206,7 @@ class Writes(Calls):
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
         path = object_path(kind, key, subresource)
-        return await self._written(kind, key, self._write("PUT", path, body), subresource)
+        return (await self._written(kind, key, self._write("PUT", path, body), subresource))[0]
 
     @checked_on_failure
     async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
@@ -286,7 +282,7 @@ class Writes(Calls):
         path, lost = object_path(kind, key, subresource), None
         for tries_left in reversed(range(_TAKE_OVERS + 1)):
             answer = self._write("PATCH", path, body, APPLY_PATCH, query)
-            applied, stored = await self._answered(kind, key, answer, subresource)
+            applied, stored = await self._written(kind, key, answer, subresource)
             operations = [] if subresource or self.is_dry_run else _take_over(stored, manager)
             if not operations:
                 return applied
@@ -425,7 +421,7 @@ class Writes(Calls):
 
     async def _patch(self, kind: type[R], key: Key, body: bytes, subresource: str, content_type: str) -> R:
         answer = self._write("PATCH", object_path(kind, key, subresource), body, content_type)
-        return await self._written(kind, key, answer, subresource)
+        return (await self._written(kind, key, answer, subresource))[0]
 
     @checked_on_failure
     async def delete(

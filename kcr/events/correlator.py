@@ -51,9 +51,9 @@ class Seen:
         name: Its name.
         first: When it happened first.
         count: How often it has happened.
-        at: When it happened last, in the loop's time.
+        at: When one of a series happened last, in the loop's time.
         written: The count on the server; 0 as long as it has not been created.
-        written_at: When that was written, in the loop's time.
+        written_at: When that of a series was written, in the loop's time.
         was_sent: Whether its creation was sent under its name, so that it may be there without an answer.
     """
 
@@ -162,7 +162,7 @@ class Correlator:
     def __init__(self, form: EventForm, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
         self._form = form
         self._limit = limit
-        self._full = _SpamFilter(limit)  # its copies share the floats of the limit
+        self._full = _SpamFilter(limit)  # its copies share floats
         self._clock = clock
         self._random = random
         # By 60 bits of hashes, which take 32 bytes each; no two of so few meet.
@@ -186,7 +186,9 @@ class Correlator:
         if self._form.has_series and identity in self._seen and self._seen[identity].is_over(now):
             del self._seen[identity]
         seen = self._seen.get_or_make(identity, lambda: self._new(note, message))
-        seen.count, seen.at = seen.count + 1, now
+        seen.count += 1
+        if self._form.has_series:
+            seen.at = now
         if seen.count > 1:
             event = seen.event or self._form.make(seen.name, note._replace(moment=seen.first), message)
             seen.event = self._form.repeat(event, seen.count, note, message)
@@ -228,8 +230,7 @@ class _Recent(dict[int, V]):
     """LRU cache; an OrderedDict takes twice the memory."""
 
     def get_or_make(self, key: int, make: Callable[[], V]) -> V:
-        value = self.pop(key, None)
-        self[key] = make() if value is None else value
+        self[key] = self.pop(key, None) or make()
         if len(self) > REMEMBERED:
             del self[next(iter(self))]
         return self[key]

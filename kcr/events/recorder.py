@@ -250,9 +250,11 @@ class EventRecorder:
                 # The server deletes events after an hour.
                 seen.was_sent = False
                 await self._create(seen)
-        if not self._form.has_series:
+        seen.written = seen.count
+        if self._form.has_series:
+            seen.written_at = asyncio.get_running_loop().time()
+        else:
             seen.event = None
-        seen.written, seen.written_at = seen.count, asyncio.get_running_loop().time()
 
     async def _create(self, seen: Seen) -> bool:
         """Create an event; return False when it exists already, and its count has to be written."""
