@@ -48,7 +48,7 @@ class Fleet:
         self._counts: dict[str, Counter[JobSituation]] = {}
         delays: MetricsTable[Histogram] = MetricsTable(("step",), (_DELAYS,))
         self._counted, self._finished = Histogram(DELAY_BUCKETS), Histogram(DELAY_BUCKETS)
-        delays.sources = {("counted",): self._counted, ("finished",): self._finished}
+        delays.sources.update({("counted",): self._counted, ("finished",): self._finished})
         registry.register(delays)
         registry.register(self)
 

@@ -142,7 +142,8 @@ class Informer(Generic[R]):
                     # Parts come and go: the informer ends when it is cancelled or closed.
                     self._tasks.add(group.create_task(_for_ever(), name=f"parted informer of {self.kind.__name__}"))
         finally:
-            self._tasks, self.writer.has_ended = set(), True
+            self._tasks = set()
+            self.writer.end()
 
     def close(self) -> None:
         """Stop permanently: close the watches, remove the handlers and drop the objects.
@@ -156,7 +157,7 @@ class Informer(Generic[R]):
         # Directly, and not by way of the group, so that no reflector takes another step.
         for task in tuple(self._tasks):
             task.cancel()
-        self.writer.has_ended = True
+        self.writer.end()
         self.writer.synced.set()
 
     async def wait_synced(self) -> None:
@@ -272,7 +273,7 @@ class Informer(Generic[R]):
             raise error_of("Informer.add_handler", "handler", fault)
         if self.writer.has_ended:
             raise RuntimeError(f"{self.kind.resource.display}: the informer has ended, no handler would be called")
-        registration = Registration(handler, self._count_failure, self._forget)
+        registration = Registration(handler, self._count_failure, self.writer.deregister)
         token = allow_unsynced_reads.set(True)
         # No await in between: the handler misses no change and is called for none twice.
         for obj in self.store.snapshot():
@@ -280,12 +281,8 @@ class Informer(Generic[R]):
         allow_unsynced_reads.reset(token)
         if self.store.synced:
             registration.declare_synced()
-        self.writer.registrations = (*self.writer.registrations, registration)
+        self.writer.register(registration)
         return registration
-
-    def _forget(self, registration: Registration[R]) -> None:
-        remaining = tuple(other for other in self.writer.registrations if other is not registration)
-        self.writer.registrations = remaining
 
     def _count_failure(self) -> None:
         self._counts["handler_errors"] += 1

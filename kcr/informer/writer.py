@@ -67,6 +67,18 @@ class DispatchingWriter(Generic[R]):
         self.has_ended = False
         self._kind = kind
 
+    def register(self, registration: Registration[R]) -> None:
+        """Call a handler from now on."""
+        self.registrations = (*self.registrations, registration)
+
+    def deregister(self, registration: Registration[R]) -> None:
+        """Call a handler no more."""
+        self.registrations = tuple(other for other in self.registrations if other is not registration)
+
+    def end(self) -> None:
+        """Call no handler any more."""
+        self.has_ended = True
+
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of parts that are stored already."""
         return self.store.share(obj)

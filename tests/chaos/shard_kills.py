@@ -8,13 +8,10 @@ of a Lease and `PATIENCE` seconds (CM-66); once it has ended, the shares are eve
 """
 
 import asyncio
-import logging
 import sys
 from collections import Counter
 from contextlib import suppress
 from random import Random
-
-import structlog
 
 from kcr.api import codec
 from kcr.api.coordination import Lease
@@ -30,7 +27,7 @@ from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.transport import InProcessTransport
-from tests.chaos.shard_runs import StallingTransport
+from tests.chaos.shard_runs import StallingTransport, main
 from tests.chaos.tally import checked, met
 from tests.kit.replicas import same_loop
 
@@ -219,14 +216,5 @@ async def _wrongs(seed: int) -> list[str]:
     return story.holders.wrongs
 
 
-def main(first: int, last: int) -> int:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    for seed in range(first, last):
-        if wrongs := wrongs_of(seed):
-            print(f"seed {seed}: {wrongs[0]}")
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), wrongs_of))

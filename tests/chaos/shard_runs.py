@@ -279,7 +279,7 @@ def wrongs_of(seed: int) -> list[str]:
     return wrongs
 
 
-def main(first: int, last: int) -> int:
+def main(first: int, last: int, wrongs_of: Callable[[int], list[str]] = wrongs_of) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     for seed in range(first, last):
         if wrongs := wrongs_of(seed):

@@ -78,30 +78,39 @@ def encode_request(
         kind: The kind in the version that the webhook has asked for.
         objects: The new and the old object in that version.
     """
-    part, user, options = attributes.subresource, attributes.user, attributes.options
-    requested = attributes.requested
-    optional = {"subResource": part, "requestSubResource": part}
-    request: dict[str, Any] = {
+    user, options = attributes.user, attributes.options
+    request = {
         "uid": uid,
-        "kind": _kind(kind, part),
-        "resource": _resource(kind),
-        "subResource": optional["subResource"],
-        "requestKind": _kind(requested, part),
-        "requestResource": _resource(requested),
-        "requestSubResource": optional["requestSubResource"],
-        "name": attributes.name,
-        "namespace": attributes.namespace,
-        "operation": attributes.operation,
+        **request_head(attributes, kind),
         "userInfo": {} if user is None else {name: value for name, value in user.info.items() if value},
         "object": objects[0],
         "oldObject": objects[1],
         "dryRun": attributes.dry_run,
         "options": None if attributes.operation == CONNECT else options,
     }
-    for name in ("subResource", "requestSubResource", "name", "namespace"):
-        if not request[name]:
-            del request[name]
     return msgspec.json.encode({"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": request})
+
+
+def request_head(attributes: AdmissionAttributes, kind: Kind) -> dict[str, Any]:
+    """Return the first members of a request, in their order; like Go's encoder, it leaves out empty texts.
+
+    Args:
+        attributes: The request.
+        kind: The kind in the version that the webhook or policy has asked for.
+    """
+    part, requested = attributes.subresource, attributes.requested
+    members = {
+        "kind": _kind(kind, part),
+        "resource": _resource(kind),
+        "subResource": part,
+        "requestKind": _kind(requested, part),
+        "requestResource": _resource(requested),
+        "requestSubResource": part,
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+        "operation": attributes.operation,
+    }
+    return {name: value for name, value in members.items() if value}
 
 
 def _kind(kind: Kind, subresource: str) -> Mapping[str, str]:

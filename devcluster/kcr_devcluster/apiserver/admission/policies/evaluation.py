@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr_devcluster.apiserver.admission.objects import Review
-from kcr_devcluster.apiserver.admission.rules import group_version_kind
+from kcr_devcluster.apiserver.admission.review import request_head
 from kcr_devcluster.apiserver.authentication import User, service_account_groups
 from kcr_devcluster.apiserver.authentication.users import AUTHENTICATED
 from kcr_devcluster.apiserver.authorization import Authorizer
@@ -81,23 +81,14 @@ def _namespace(attributes: AdmissionAttributes, storage: Storage) -> Manifest | 
 
 
 def _request(inputs: Inputs) -> Manifest:
-    """Return the variable `request`; like Go's encoder, it leaves out empty texts."""
+    """Return the variable `request`."""
     attributes, user = inputs.attributes, inputs.attributes.user
-    request: Manifest = {
-        "kind": _kind(inputs.kind, attributes.subresource),
-        "resource": _resource(inputs.kind),
-        "requestKind": _kind(attributes.requested, attributes.subresource),
-        "requestResource": _resource(attributes.requested),
-        "operation": attributes.operation,
+    return {
+        **request_head(attributes, inputs.kind),
         "userInfo": {} if user is None else _user_info(user),
         "dryRun": attributes.dry_run,
         "options": None if attributes.operation == CONNECT else dict(attributes.options),
     }
-    optional = {
-        "subResource": attributes.subresource, "requestSubResource": attributes.subresource,
-        "name": attributes.name, "namespace": attributes.namespace,
-    }  # fmt: skip
-    return request | {name: value for name, value in optional.items() if value}
 
 
 def _user_info(user: User) -> Manifest:
@@ -107,15 +98,6 @@ def _user_info(user: User) -> Manifest:
     if "extra" in info:
         info["extra"] = {name: list(values) for name, values in info["extra"].items()}
     return info
-
-
-def _kind(kind: Kind, subresource: str) -> Manifest:
-    group, version, name = group_version_kind(kind, subresource)
-    return {"group": group, "version": version, "kind": name}
-
-
-def _resource(kind: Kind) -> Manifest:
-    return {"group": kind.type.group, "version": kind.type.version, "resource": kind.type.plural}
 
 
 class Evaluation:
