@@ -53,13 +53,7 @@ class Fleet:
         registry.register(self)
 
     def note(self, seen: Snapshot, plan: Plan, outcome: Outcome) -> None:
-        """Note the situation of a Job in a pass.
-
-        Args:
-            seen: The facts that the pass has read.
-            plan: Its decision.
-            outcome: The results of its creates.
-        """
+        """Note the situation of a Job in a pass."""
         ending = plan.ending.reason if plan.ending is not None else ""
         if not ending and is_complete(seen.job, plan.counts.succeeded, len(plan.counts.active)):
             ending = COMPLETIONS_REACHED

@@ -96,11 +96,7 @@ def import_fault(error: Exception, module: str, hint: str) -> str:
 
 
 def place_of_user(trace: TracebackType | None) -> str:
-    """Return the innermost place in the user's own code, see `own_lines`; empty when the error has none.
-
-    Args:
-        trace: The traceback of an error.
-    """
+    """Return the innermost place in the user's own code, see `own_lines`; empty when the error has none."""
     from kcr.stacks import Line, own_lines  # noqa: PLC0415  # imports asyncio, and a shell that completes waits
 
     codes = ((frame.f_code, number) for frame, number in traceback.walk_tb(trace))

@@ -302,11 +302,7 @@ def _call(name: str, setup: Setup, arguments: list[object]) -> object:
 
 
 def variables_of(setups: Mapping[str, Setup]) -> Iterator[str]:
-    """Yield the variables that the options of plugins are read from.
-
-    Args:
-        setups: Their setup functions by name.
-    """
+    """Yield the variables that the options of plugins are read from."""
     for name, setup in setups.items():
         kind = options_type(name, setup)
         yield from () if kind is None else (f"{_PREFIX}{field.name.upper()}" for field in fields_of(kind))
@@ -314,10 +310,6 @@ def variables_of(setups: Mapping[str, Setup]) -> Iterator[str]:
 
 def unknown_variables(environ: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
     """Return the variables that begin with `KCR_` and that no option has, and the nearest that one has.
-
-    Args:
-        environ: The environment.
-        known: The variables of all options.
 
     Returns:
         By variable the nearest name, empty where none is near.

@@ -43,11 +43,6 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
     controllers know their writes: the client logs the first refusal of each right. Where the server does not report
     whether a kind can be watched, the watches themselves fail, and name the cause.
 
-    Args:
-        client: Where to look.
-        selections: The selections to watch.
-        permissions: The known rights.
-
     Raises:
         ApiError: The server refuses.
         ConfigError: It refuses a selector; the message has the kind.
@@ -101,10 +96,6 @@ def fixed_selections(manager: Manager) -> tuple[Selection[Any], ...]:
 async def check_lease(permissions: Permissions, lease: Key) -> None:
     """Check that the Lease of leader election can be read and renewed, or this replica would stand by endlessly.
 
-    Args:
-        permissions: The known rights.
-        lease: Namespace and name of the Lease.
-
     Raises:
         ForbiddenError: It cannot.
     """
@@ -117,10 +108,6 @@ async def check_lease(permissions: Permissions, lease: Key) -> None:
 
 async def check_shard_leases(permissions: Permissions, namespace: str) -> None:
     """Check that the Leases of sharding can be watched and written, or this replica would hold no shard, endlessly.
-
-    Args:
-        permissions: The rights as far as they are known.
-        namespace: The namespace of the Leases.
 
     Raises:
         ForbiddenError: They cannot.
@@ -178,12 +165,7 @@ def serving_of(options: ProgramOptions, namespace: str) -> WebhookServing:
 
 
 def needs_of_certificates(webhooks: Webhooks, secret: Key) -> frozenset[Need]:
-    """Return the rights for certificates that kcr makes, and where they are needed.
-
-    Args:
-        webhooks: The webhooks.
-        secret: The Secret of the certificates.
-    """
+    """Return the rights for certificates that kcr makes, and where they are needed."""
     in_namespace, everywhere = certificate_rights(converts=PATH in webhooks.paths)
     needs = {Need.of(right, secret.namespace) for right in in_namespace} | {Need.of(right, "") for right in everywhere}
     return frozenset(needs)

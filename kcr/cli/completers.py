@@ -30,12 +30,7 @@ def outlines() -> Mapping[str, Any]:
 
 
 def outline(name: str, found: Mapping[str, Any]) -> click.Command:
-    """Return a command that can be completed, and not called.
-
-    Args:
-        name: Its name.
-        found: Its part of the table.
-    """
+    """Return a command that can be completed, and not called."""
     commands = found.get("commands")
     if commands is not None:
         made = {part: outline(part, one) for part, one in commands.items()}

@@ -48,12 +48,7 @@ class HomeLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function on the home loop: at once, or soon when this is another loop.
-
-        Args:
-            function: A function that never waits.
-            arguments: Its arguments.
-        """
+        """Call a function on the home loop: at once, or soon when this is another loop."""
         here = asyncio.get_running_loop()
         if here is not self._loop:
             if self._loop is not None and not self._loop.is_closed():

@@ -225,11 +225,6 @@ class ProbePort:
 async def serve_probes(address: BindAddress, sources: StateSources, most: int) -> AsyncIterator[None]:
     """Serve probes and debug pages for as long as the context lives.
 
-    Args:
-        address: Where to listen.
-        sources: The parts of the manager.
-        most: How many connections may be open.
-
     Raises:
         ConfigError: The address cannot be bound.
     """

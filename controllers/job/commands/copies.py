@@ -52,10 +52,6 @@ def run_name(cron: CronJob, now: datetime) -> str:
 def run_of(cron: CronJob, name: str) -> dict[str, Any]:
     """Return the Job that a CronJob would start, under this name.
 
-    Args:
-        cron: The CronJob.
-        name: The name of the Job.
-
     Source: kubectl/pkg/cmd/create/create_job.go, createJobFromCronJob.
     """
     template = msgspec.json.decode(cron.spec.job_template)

@@ -79,13 +79,7 @@ class JobRow(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def rows_of(jobs: Iterable[Job], known: JobEvidence, now: datetime) -> list[JobRow]:
-    """Return Jobs as rows, by state, namespace and name.
-
-    Args:
-        jobs: The Jobs.
-        known: Other facts about them.
-        now: The moment to judge at.
-    """
+    """Return Jobs as rows, by state, namespace and name."""
     pods: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in known.pods:
         if (owner := controller_of(pod.metadata)) is not None:

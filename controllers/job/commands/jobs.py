@@ -18,6 +18,7 @@ from kcr.cli.connection import connected, run_quietly
 from kcr.cli.output import table
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
+from kcr.controllers.job.commands.job_progress import ChangeHandler
 from kcr.controllers.job.commands.job_table import (
     HEADER,
     JobEvidence,
@@ -28,7 +29,6 @@ from kcr.controllers.job.commands.job_table import (
     rows_of,
     summary_of,
 )
-from kcr.controllers.job.commands.job_view import ChangeHandler
 from kcr.errors import ApiError, ForbiddenError, TransportError
 from kcr.informer import Selection
 from kcr.log.lines import printable

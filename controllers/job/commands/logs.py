@@ -18,7 +18,7 @@ from kcr.cli.connection import connected, run_quietly, searched
 from kcr.cli.display import Display
 from kcr.cli.target import ObjectName, parse_job
 from kcr.client import Client, LogOptions
-from kcr.controllers.job.commands.job_view import ChangeHandler, JobProgress
+from kcr.controllers.job.commands.job_progress import ChangeHandler, JobProgress
 from kcr.controllers.job.commands.log_follower import LogFollower, runs_of
 from kcr.errors import ApiError, ConfigError, KcrError
 from kcr.informer import Selection

@@ -17,7 +17,7 @@ from kcr.cli.display import open_display, state_of
 from kcr.cli.target import ObjectName, parse_jobs
 from kcr.client import Client
 from kcr.clock import SystemClock
-from kcr.controllers.job.commands.job_view import JobProgress
+from kcr.controllers.job.commands.job_progress import JobProgress
 from kcr.controllers.job.commands.logs import pods_of
 from kcr.controllers.job.decisions.pod_troubles.failures import digest_of, end_text
 from kcr.controllers.job.pod_context import read_last_lines

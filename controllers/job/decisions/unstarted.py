@@ -38,12 +38,7 @@ class Unstarted(NamedTuple):
 
 
 def unstarted(seen: Snapshot, active: Iterable[Pod]) -> tuple[Unstarted, ...]:
-    """Return the pods whose deadline counts down or is over, the earliest first; none without the annotation.
-
-    Args:
-        seen: The snapshot of a reconcile.
-        active: The active pods in it.
-    """
+    """Return the pods whose deadline counts down or is over, the earliest first; none without the annotation."""
     wanted = directives_of(seen.job).start_deadline
     if wanted is None or seen.job.spec.suspend or is_being_deleted(seen.job):
         return ()

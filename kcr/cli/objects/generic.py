@@ -52,12 +52,7 @@ class _Seen(NamedTuple):
 
 
 def explain_object(obj: Unstructured, now: datetime) -> Explanation:
-    """Return why an object is where it is, as far as metadata, generation and conditions show it.
-
-    Args:
-        obj: The object.
-        now: The moment to judge at.
-    """
+    """Return why an object is where it is, as far as metadata, generation and conditions show it."""
     status = obj.get("status")
     seen = _Seen(obj, obj.get("spec"), status if isinstance(status, dict) else {}, conditions_of(obj), now)
     case = next(found for rule in _CASES if (found := rule(seen)) is not None)

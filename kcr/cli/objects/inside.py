@@ -91,11 +91,6 @@ def _converted(explanation: Mapping[str, object]) -> Explanation | None:
 async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
     """Read the state of an object in a process.
 
-    Args:
-        port: Its debug port.
-        kind: The object's kind.
-        key: Its namespace and name.
-
     Raises:
         TransportError: Nothing answers.
         ConfigError: The server there is no debug port, or one of another version.

@@ -74,12 +74,7 @@ async def _leader(client: Client, key: Key) -> str:
 
 
 def lines_of(found: Overview, now: datetime) -> Iterator[str]:
-    """Yield the tables of the shards and of the replicas as lines.
-
-    Args:
-        found: The shards and the replicas.
-        now: The moment at which they were read.
-    """
+    """Yield the tables of the shards and of the replicas as lines."""
     yield from table(
         ("SHARD", "SLOTS", "HOLDER", "SINCE", "RENEWED", "STATE"),
         [

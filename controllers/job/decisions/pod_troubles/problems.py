@@ -71,13 +71,7 @@ class PodProblem(NamedTuple):
 
 
 def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
-    """Return the obstacle of an active pod; None if it runs.
-
-    Args:
-        pod: The pod.
-        context: Other known facts.
-        now: The moment to judge at.
-    """
+    """Return the obstacle of an active pod; None if it runs."""
     name = pod.metadata.name
     if (lost := _lost_node(pod, context, now)) is not None:
         return lost
@@ -100,11 +94,6 @@ def restarts_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | No
     """Return that a container of a pod crashed lately and runs again; None when none did.
 
     Between two crashes it runs for a moment, and a question at that moment is about the crash all the same.
-
-    Args:
-        pod: The pod.
-        context: Other known facts.
-        now: The moment to judge at.
     """
     for status in statuses_of(pod):
         end = last_end(status)
@@ -120,13 +109,7 @@ def restarts_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | No
 
 
 def unready_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
-    """Return why a running pod is not ready; None when it is, or started only just now.
-
-    Args:
-        pod: The pod.
-        context: Other known facts.
-        now: The moment to judge at.
-    """
+    """Return why a running pod is not ready; None when it is, or started only just now."""
     ready = find_condition(pod.status.conditions, "Ready")
     if pod.status.phase != "Running" or ready is None or ready.status == "True":
         return None

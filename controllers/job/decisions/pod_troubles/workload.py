@@ -86,11 +86,7 @@ Rule = Callable[[ObservedWorkload], Explanation | None]
 
 
 def explain_workload(seen: ObservedWorkload) -> Explanation:
-    """Return why a workload is where it is.
-
-    Args:
-        seen: The workload and its pods.
-    """
+    """Return why a workload is where it is."""
     case = next(found for rule in _RULES if (found := rule(seen)) is not None)
     return replace(
         case,

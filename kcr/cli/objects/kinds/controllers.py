@@ -16,11 +16,7 @@ _BLOCKED_SECONDS = 1.0
 
 
 def findings(inside: Inside) -> Iterator[Explanation]:
-    """Yield the problems of an object's controllers, as their process reports them.
-
-    Args:
-        inside: The state of their process.
-    """
+    """Yield the problems of an object's controllers, as their process reports them."""
     if inside.stands_by or not inside.views:
         return
     if (blocked := blocked_loop(inside.state, "waits")) is not None:

@@ -136,12 +136,7 @@ def _rules(hook: Mapping[str, Any]) -> str:
 
 
 def explain_policy(policy: Unstructured, bindings: Sequence[Unstructured]) -> Explanation:
-    """Return whether a ValidatingAdmissionPolicy refuses requests.
-
-    Args:
-        policy: The policy.
-        bindings: Those that name it.
-    """
+    """Return whether a ValidatingAdmissionPolicy refuses requests."""
     actions = sorted({action for one in bindings for action in (one.get("spec") or {}).get("validationActions") or ()})
     names = ", ".join(one.metadata.name for one in bindings)
     checks = ((policy.get("status") or {}).get("typeChecking") or {}).get("expressionWarnings") or ()

@@ -7,7 +7,7 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cli.display import Display
-from kcr.controllers.job.commands.job_view import JobProgress
+from kcr.controllers.job.commands.job_progress import JobProgress
 from kcr.testing import FakeManager, build
 
 PI, GONE = Key("default", "pi"), Key("default", "gone")

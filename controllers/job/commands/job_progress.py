@@ -1,0 +1,123 @@
+"""Shows Jobs as they change, until they have ended."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
+
+from kcr.api.batch import Job
+from kcr.api.meta import Key, Resource
+from kcr.cli.display import Display
+from kcr.client import Client
+from kcr.controllers.job.commands.job_view import JobView, view_of
+from kcr.errors import NotFoundError
+from kcr.informer import Handler
+from kcr.manager import Manager
+
+R = TypeVar("R", bound=Resource)
+
+
+class JobProgress:
+    """Shows the Jobs of a manager's informer, and waits until some of them have ended."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        display: Display,
+        only: Collection[Key] = (),
+        view: Callable[[Job], JobView] = view_of,
+    ) -> None:
+        """Attach to the informer of Jobs; nothing is shown before the manager runs.
+
+        Args:
+            manager: Its informer calls the handlers.
+            display: Shows the Jobs.
+            only: The Jobs to show; empty for all.
+            view: Returns how a Job is shown.
+        """
+        self._display = display
+        self._view = view
+        self._only = frozenset(only)
+        # The Jobs that exist, and the last view of those deleted: `ended` returns how they ended.
+        self._views: dict[Key, JobView] = {}
+        self._deleted: set[Key] = set()
+        self._changed = asyncio.Event()
+        manager.informer(Job).add_handler(ChangeHandler(self.show, self._job_deleted))
+
+    async def find_unseen(self, client: Client, keys: Iterable[Key]) -> None:
+        """Ask the server for Jobs that the informer's first list had not: those that do not exist count as deleted.
+
+        The list may be older than the Job. Only an answer of the server shows whether it was deleted before the list.
+        """
+        for key in keys:
+            if key not in self._views:
+                try:
+                    await client.get(Job, key)
+                except NotFoundError:
+                    self._deleted.add(key)
+                    self.notify()
+
+    async def ended(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
+        """Wait until these Jobs have ended or were deleted, and return their last views."""
+        wanted = tuple(keys)
+        while not all(map(self.is_over, wanted)):
+            await self.next_change()
+        return self.views(wanted)
+
+    def view(self, key: Key) -> JobView | None:
+        """Return the last view of a Job; None before it was seen."""
+        return self._views.get(key)
+
+    def views(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
+        """Return the last views of those of these Jobs that were ever seen."""
+        return tuple(self._views[key] for key in keys if key in self._views)
+
+    def is_over(self, key: Key) -> bool:
+        """Return whether a Job has ended or was deleted."""
+        view = self._views.get(key)
+        return key in self._deleted or (view is not None and view.has_ended)
+
+    async def next_change(self) -> None:
+        """Wait for the next change of a Job, or call of `notify`."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    def notify(self) -> None:
+        """Wake the waiters for a change."""
+        self._changed.set()
+
+    def show(self, job: Job) -> None:
+        """Show a Job as it is now."""
+        if self._only and job.key not in self._only:
+            return
+        view = self._view(job)
+        self._views[view.key] = view
+        self._deleted.discard(view.key)
+        self._display.show(view)
+        self.notify()
+
+    def _job_deleted(self, job: Job) -> None:
+        if self._only and job.key not in self._only:
+            return
+        self._deleted.add(job.key)
+        self._display.gone("job", job.key)
+        self.notify()
+
+
+class ChangeHandler(Handler[R]):
+    """Calls back with each object that is new or has changed, and with each that was deleted."""
+
+    def __init__(self, changed: Callable[[R], None], deleted: Callable[[R], None]) -> None:
+        self._changed = changed
+        self._deleted = deleted
+
+    def on_add(self, obj: R, initial: bool) -> None:
+        """Call back with a new object."""
+        self._changed(obj)
+
+    def on_update(self, old: R, new: R) -> None:
+        """Call back with a changed object."""
+        self._changed(new)
+
+    def on_delete(self, obj: R, final_state_unknown: bool) -> None:
+        """Call back with a deleted object."""
+        self._deleted(obj)
