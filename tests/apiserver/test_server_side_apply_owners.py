@@ -245,6 +245,42 @@ async def test_migration_from_client_side_apply_works_as_kubectl_does_it(api: Ap
     assert "b" not in last["metadata"]["annotations"][LAST_APPLIED]
 
 
+async def test_client_side_apply_owns_what_it_said_and_no_more(api: Api) -> None:
+    said = config_map(a="1", gone="1")
+    text = {LAST_APPLIED: fieldpath.quoted(said)}
+    await api.post(CONFIG_MAPS, config_map({"annotations": {**text, "x": "y"}, "finalizers": ["a.io/b"]}, a="2", b="1"))
+    found = owners(await applied(api, config_map(a="2"), "kubectl"))
+    annotations = [".metadata.annotations", f".metadata.annotations.{LAST_APPLIED}"]
+    assert found["kubectl-client-side-apply*"] == [".data", ".data.a", *annotations]
+    others = [".metadata.annotations.x", ".metadata.finalizers", '.metadata.finalizers[="a.io/b"]']
+    assert found["before-first-apply*"] == [".data.b", *others]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"metadata": 1}', '{"data": 1}', '{"data": {"a": 1}}'])
+async def test_unreadable_annotation_gives_client_side_apply_nothing_else(api: Api, text: str) -> None:
+    await api.post(CONFIG_MAPS, config_map({"annotations": {LAST_APPLIED: text}}, a="1"))
+    found = owners(await applied(api, config_map(a="1"), "kubectl"))
+    assert found["before-first-apply*"] == [".data", ".data.a"]
+    assert f".metadata.annotations.{LAST_APPLIED}" in found["kubectl-client-side-apply*"]
+
+
+async def test_client_side_apply_owns_the_defaults_but_not_what_the_server_made(api: Api) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    body = {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"template": {"spec": pod}},
+    }  # fmt: skip
+    text = {LAST_APPLIED: fieldpath.quoted(body)}
+    await api.post(jobs, {**body, "metadata": {"name": "a", "annotations": text}})
+    found = owners(await applied(api, body, "kubectl", target=f"{jobs}/a"))
+    assert ".spec.backoffLimit" in found["kubectl-client-side-apply*"]
+    assert '.spec.template.spec.containers[name="c"].imagePullPolicy' in found["kubectl-client-side-apply*"]
+    uid = ".metadata.labels.batch.kubernetes.io/controller-uid"
+    made = {".spec.selector", uid, f".spec.template{uid}"}
+    assert made <= {*found["before-first-apply*"]}
+    assert not made & {*found["kubectl-client-side-apply*"]}
+
+
 async def test_kubectl_does_not_take_over_what_changed_after_its_apply(api: Api) -> None:
     annotations = {LAST_APPLIED: fieldpath.quoted(config_map(a="1"))}
     await api.post(CONFIG_MAPS, config_map({"annotations": annotations}, a="3"))

@@ -27,7 +27,7 @@ from kcr_devcluster.apiserver.apply.fieldpath import (
 )
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, Managed, ManagerEntry, cap
 from kcr_devcluster.apiserver.apply.merge import merge
-from kcr_devcluster.apiserver.apply.typed import Comparison, compare, faults, field_set, is_atomic
+from kcr_devcluster.apiserver.apply.typed import Comparison, all_paths, compare, faults, field_set, is_atomic
 from kcr_devcluster.apiserver.apply.versions import FieldVersions
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.protocol.responses import StatusError
@@ -145,8 +145,9 @@ def update(versions: FieldVersions, before: Manifest, new: Manifest, by: Manager
 def before_first_apply(versions: FieldVersions, live: Manifest, by: ManagerEntry, *, has_status: bool) -> Managed:
     """Return the field managers of an object before its first apply: managers of updates, with names of their own.
 
-    An object that kubectl's client-side apply made is that of its manager, so that kubectl can migrate it. Unlike
-    upstream, where status is tracked from the start, the status is owned as well, as if written through `/status`.
+    What kubectl's client-side apply has set, by its annotation, is that of its manager, so that kubectl can migrate it
+    without removing what others have set. Unlike upstream, where status is tracked from the start, the status is owned
+    as well, as if written through `/status`.
 
     Args:
         versions: The fields of the object.
@@ -154,14 +155,27 @@ def before_first_apply(versions: FieldVersions, live: Manifest, by: ManagerEntry
         by: The manager of the first apply; it says the version and the time.
         has_status: Whether its kind has the subresource `status`.
     """
-    annotations = live.get("metadata", {}).get("annotations") or {}
-    name = _CLIENT_SIDE_APPLY if LAST_APPLIED in annotations else _BEFORE_FIRST_APPLY
     status = {"status": live["status"]} if has_status and "status" in live else {}
     rest = {member: value for member, value in live.items() if member not in status}
-    entry = by._replace(manager=name, operation=UPDATE, subresource="")
+    entry = by._replace(manager=_BEFORE_FIRST_APPLY, operation=UPDATE, subresource="")
     managed = update(versions, {}, rest, entry, {})
-    entry = by._replace(manager=_BEFORE_FIRST_APPLY, operation=UPDATE, subresource="status")
-    return update(versions, {}, status, entry, managed)
+    by_kubectl = _client_side_applied(versions, live)
+    for owner in list(managed.values()):
+        left = owner._replace(fields=difference(owner.fields, by_kubectl))
+        taken = owner._replace(manager=_CLIENT_SIDE_APPLY, fields=intersection(owner.fields, by_kubectl))
+        managed = {one.key: one for one in (taken, left) if one.fields}
+    return update(versions, {}, status, entry._replace(subresource="status"), managed)
+
+
+def _client_side_applied(versions: FieldVersions, live: Manifest) -> FieldSet:
+    """Return the fields that kubectl's client-side apply has set, with their defaults; none without its annotation."""
+    if LAST_APPLIED not in (live.get("metadata", {}).get("annotations") or {}):
+        return {}
+    said = {"metadata": {"annotations": {LAST_APPLIED: ""}}}
+    last = {**_decode_last_applied(live), "apiVersion": live["apiVersion"], "kind": live["kind"]}
+    if isinstance(last.setdefault("metadata", {}), dict):
+        last = versions.defaulted(last)
+    return union(all_paths(versions.field, said), all_paths(versions.field, last))
 
 
 def check(shape: Shape, config: Manifest) -> None:

@@ -18,6 +18,7 @@ from kcr_devcluster.apiserver.apply.merge import prune
 from kcr_devcluster.apiserver.apply.typed import Comparison, all_paths, compare
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.schema.shape import Field, Shape
 
 MANAGED_FIELDS = "managedFields"
@@ -53,6 +54,19 @@ class FieldVersions:
         """Return whether all managers own fields of the version that is written, or of one with the same fields."""
         own = self._kind.type.api_version
         return self._kind.converter is None or all(entry.api_version == own for entry in managed.values())
+
+    def defaulted(self, manifest: Manifest) -> Manifest:
+        """Set the defaults in an object of the version that is written, and return it; `{}` if it is no object."""
+        kind, conversion = self._kind.written, self._kind.conversion
+        try:
+            if conversion is not None and self._kind.custom is None:
+                conversion.to_hub(manifest)
+            kind.strategy.default(manifest)
+            if conversion is not None and self._kind.custom is None:
+                conversion.from_hub(manifest)
+        except StatusError:
+            return {}
+        return manifest
 
     def shown(self, manifest: Manifest, api_version: str) -> tuple[Field, Manifest]:
         """Return an object in a version, and the fields of that version.
