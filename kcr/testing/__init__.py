@@ -22,8 +22,7 @@ the fixture `kcr_apiserver` is a kube-apiserver if `KUBEBUILDER_ASSETS` names on
 """
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from kcr.testing.loop import StallError, VirtualClock, consistently, eventually
@@ -91,24 +90,6 @@ _HOMES = {
 }
 
 
-@contextmanager
-def needed_by(name: str) -> Iterator[None]:
-    """Name the extra where an import fails because `kcr_devcluster` is not installed.
-
-    Args:
-        name: The name that users import.
-
-    Raises:
-        ImportError: It is not installed.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if not f"{error.name}.".startswith("kcr_devcluster."):
-            raise
-        raise ImportError(f"{name} needs the extra 'test': pip install 'kcr[test]'") from None
-
-
 if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse all other names
 
     def __getattr__(name: str) -> object:
@@ -116,8 +97,10 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse a
             return importlib.import_module("kcr.testing.build")
         if name not in _HOMES:
             raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
-        with needed_by(f"kcr.testing.{name}"):
-            value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+        home = _HOMES[name]
+        if home.startswith("kcr_devcluster.") and find_spec("kcr_devcluster") is None:
+            raise ImportError(f"kcr.testing.{name} needs the extra 'test': pip install 'kcr[test]'")
+        value = globals()[name] = getattr(importlib.import_module(home), name)
         return value
 
 

@@ -19,6 +19,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -37,7 +38,6 @@ from kcr.events.recorder import EventType
 from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
-from kcr.testing import needed_by
 from kcr.testing.source import FakeSource, check_object, generation_of
 
 R = TypeVar("R", bound=Resource)
@@ -318,8 +318,9 @@ class FakeManager(Manager):
 
 def _own_server(clock: Clock, kinds: Sequence[KindSource]) -> Transport:
     """Return the way to a new API server: without nodes, controllers and sockets."""
-    with needed_by("FakeManager() without a client"):
-        from kcr_devcluster.transport import serve_in_process  # noqa: PLC0415  # a test with a client needs none
+    if find_spec("kcr_devcluster") is None:
+        raise ImportError("FakeManager() without a client needs the extra 'test': pip install 'kcr[test]'")
+    from kcr_devcluster.transport import serve_in_process  # noqa: PLC0415  # a test with a client needs none
 
     return serve_in_process(kinds, clock=clock, random=random.Random(0))
 
