@@ -6,13 +6,17 @@ pkg/admission/plugin/webhook/request/admissionreview_test.go; pkg/endpoints/filt
 
 import asyncio
 import base64
+from random import Random
 from typing import Any
 
 import pytest
 
+from kcr.clock import SystemClock
 from kcr.testing import VirtualClock
 from kcr_devcluster.apiserver.admission.caller import NoClientError, WebhookCallError
 from kcr_devcluster.apiserver.kinds.catalogue import VALIDATING_WEBHOOKS
+from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.apiserver.storage.storage import Storage
 from tests.kit.api import Api, pod
 from tests.kit.webhooks import Webhooks, denied, json_patch
 
@@ -345,10 +349,10 @@ async def test_patched_object_has_its_defaults_for_the_next_webhook(api: Api, we
     assert (side["imagePullPolicy"], side["terminationMessagePolicy"]) == ("Always", "File")
 
 
-async def test_injected_container_gets_the_token_of_the_account(api: Api, webhooks: Webhooks) -> None:
-    accounts = api.server.registry.accounts
+async def test_injected_container_gets_the_token_of_the_account() -> None:
+    api = Api(APIServer(Storage(), clock=SystemClock(), random=Random(0), accounts="tokens"))
+    webhooks = Webhooks(api)
     await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
-    accounts.is_enabled = accounts.mounts_tokens = True
     sidecar = {"op": "add", "path": "/spec/containers/-", "value": {"name": "side", "image": "proxy"}}
     await webhooks.add("Mutating", "aa", lambda request: json_patch(sidecar))
     await webhooks.add("Validating", "bb")

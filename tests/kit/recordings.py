@@ -71,8 +71,7 @@ def recordings() -> dict[str, list[Recording]]:
 async def server_without_controllers(clock: Clock, rows: Sequence[Recording]) -> Api:
     """Return the API of a server as it was when rows were recorded: namespaces, accounts, and no controllers."""
     namespaces = {row.namespace for row in rows} - {""}
-    server = APIServer(Storage(), clock=clock, random=random.Random(0), kinds=(*KINDS, *VIEWS))
-    server.registry.protection.is_enabled = True
+    server = APIServer(Storage(), clock=clock, random=random.Random(0), kinds=(*KINDS, *VIEWS), protects_volumes=True)
     api = Api(server)
     for name in sorted(namespaces):
         await api.post("/api/v1/namespaces", {"metadata": {"name": name}})

@@ -75,6 +75,7 @@ from kcr_devcluster.apiserver.storage.records import in_version
 from kcr_devcluster.apiserver.storage.selection import selection_predicate
 from kcr_devcluster.apiserver.storage.storage import Storage, StorageReader
 from kcr_devcluster.observers import OBSERVERS
+from kcr_devcluster.options import ServiceAccounts
 from kcr_devcluster.versions import DEFAULT, KubernetesVersion
 
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -147,6 +148,8 @@ class APIServer:
         sharded_list_and_watch: bool = False,
         version: KubernetesVersion = DEFAULT,
         caller: WebhookCaller | None = None,
+        accounts: ServiceAccounts = "none",
+        protects_volumes: bool = False,
     ) -> None:
         """Make a server with the namespaces and priority classes that always exist.
 
@@ -161,11 +164,13 @@ class APIServer:
             sharded_list_and_watch: Whether `shardSelector` has an effect.
             version: The version of Kubernetes.
             caller: The connections to webhooks; None for none.
+            accounts: Whether pods have service accounts, and containers a token of theirs, in a volume.
+            protects_volumes: Whether volumes get finalizers while in use: where controllers remove these again.
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
         kinds = tuple(with_traits(kind, version) for kind in kinds_in(kinds, version))
-        context = AdmissionContext(storage, clock, random, kinds)
+        context = AdmissionContext(storage, clock, random, kinds, accounts, protects_volumes)
         self.registry: Registry = Registry(context)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE

@@ -135,6 +135,9 @@ class EmbeddedCluster:
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         self.storage: Storage = Storage(journal, self._clock)
         self._webhooks = HTTPCaller(Services(self.storage, options.webhook_services))
+        self._accounts: ServiceAccounts = options.service_accounts or (
+            "tokens" if options.authorization == "rbac" else "none"
+        )
         authorizer = Rbac(self.storage) if options.authorization == "rbac" else None
         version = options.kubernetes_version
         self._kinds = kinds_in(with_gangs(ALL_KINDS, version) if options.gangs else ALL_KINDS, version)
@@ -153,6 +156,9 @@ class EmbeddedCluster:
             sharded_list_and_watch=options.sharded_list_and_watch,
             version=version,
             caller=self._webhooks,
+            accounts=self._accounts,
+            # Only where a controller removes the finalizers again.
+            protects_volumes=options.gc,
         )
         define(self.server, definitions_of(options.kinds))
 
@@ -177,9 +183,10 @@ class EmbeddedCluster:
             quota_status.setup(self.manager, self.server.registry.quotas)
         if options.authorization == "rbac":
             role_aggregation.setup(self.manager)
-        mounts_tokens = self._give_accounts(
-            options.service_accounts or ("tokens" if options.authorization == "rbac" else "none")
-        )
+        if self._accounts != "none":
+            accounts.setup(self.manager)
+        # Whether controllers have the authorities of the first listener.
+        self._has_authorities = False
         self.nodes: Nodes = Nodes(
             options.nodes,
             self.transport,
@@ -187,24 +194,12 @@ class EmbeddedCluster:
             random=self._random,
             runtime=options.runtime,
             on_run=options.on_run,
-            accounts_only=mounts_tokens,
+            accounts_only=self._accounts == "tokens",
         )
         self.nodes.attach(self.server, heartbeats=options.heartbeats)
         self.node: NodeAgent | None = next(iter(self.nodes.values()), None)
         if options.runtime == "process":
             self.server.advisers.append(process_warnings)
-
-    def _give_accounts(self, service_accounts: ServiceAccounts) -> bool:
-        """Have namespaces and pods given accounts, as wanted; return whether pods mount tokens."""
-        # Whether controllers have the authorities of the first listener.
-        self._has_authorities = False
-        mounts_tokens = service_accounts == "tokens"
-        if service_accounts == "none":
-            return False
-        admission = self.server.registry.accounts
-        admission.is_enabled, admission.mounts_tokens = True, mounts_tokens
-        accounts.setup(self.manager)
-        return mounts_tokens
 
     async def __aenter__(self) -> Self:
         if self._data is not None:
@@ -226,8 +221,6 @@ class EmbeddedCluster:
             self._first_objects.set_up(volume_protection.PROTECTED, volume_protection.setup)
             if BETA_POD_GROUPS in self._kinds:
                 self._first_objects.set_up((BETA_POD_GROUPS,), pod_groups.setup)
-            # Only where a controller removes the finalizers again.
-            self.server.registry.protection.is_enabled = True
         if self._has_budgets:
             self._first_objects.set_up((DISRUPTION_BUDGETS,), self._set_up_budgets)
         if self._gc:
@@ -364,7 +357,7 @@ class EmbeddedCluster:
         publish_trust(self.server.registry, address.clients)
         signer = partial(certificate_signer.setup, authority=address.clients)
         self._first_objects.set_up((CERTIFICATE_SIGNING_REQUESTS,), signer)
-        if self.server.registry.accounts.is_enabled:
+        if self._accounts != "none":
             accounts.publish_authority(self.manager, address.ca_pem)
             token_secrets.setup(self.manager, address.ca_pem)
 

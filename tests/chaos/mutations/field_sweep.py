@@ -191,9 +191,10 @@ async def sweep_server() -> APIServer:
     """Return a server with everything that reads objects on their way: rights, quotas, limits, accounts, warnings."""
     storage = Storage()
     kinds = tuple(with_rbac(BUILTIN_KINDS))
-    server = APIServer(storage, clock=VirtualClock(), random=Random(0), kinds=kinds, authorizer=Rbac(storage))
+    server = APIServer(
+        storage, clock=VirtualClock(), random=Random(0), kinds=kinds, authorizer=Rbac(storage), accounts="tokens"
+    )
     server.advisers += [process_warnings, absent_controller_warnings]
-    server.registry.accounts.is_enabled = server.registry.accounts.mounts_tokens = True
     for path, made in _SURROUNDINGS.items():
         await _send(server, HTTPRequest("POST", path, _JSON, msgspec.json.encode(made)))
     for kind in BUILTIN_KINDS:

@@ -5,7 +5,7 @@ Source: kubernetes/pkg/controller/volume/pvcprotection/pvc_protection_controller
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +15,11 @@ from kcr.api.full.core_v1 import Pod
 from kcr.client import Client
 from kcr.manager import Manager
 from kcr.testing.loop import VirtualClock
-from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.apiserver.server import APIServer
+from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster.volume_protection import Claim, setup
 from kcr_devcluster.testing.faults import FaultyTransport
+from kcr_devcluster.transport import InProcessTransport
 from tests.kit.api import Api, pod
 
 pytestmark = pytest.mark.kcr_virtual
@@ -27,12 +29,9 @@ WANTED = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage"
 
 
 @pytest_asyncio.fixture
-async def cluster(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
-    """Give a cluster that protects volumes, and has no controllers: a test runs its own."""
-    made = EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, gc=False)
-    async with made as running:
-        running.server.registry.protection.is_enabled = True
-        yield running
+async def server(kcr_clock: VirtualClock) -> APIServer:
+    """Give a server that protects volumes, without controllers: a test runs its own."""
+    return APIServer(Storage(clock=kcr_clock), clock=kcr_clock, random=random.Random(0), protects_volumes=True)
 
 
 async def terminating_claim(api: Api, *finalizers: str) -> None:
@@ -43,9 +42,9 @@ async def terminating_claim(api: Api, *finalizers: str) -> None:
     await api.delete(f"{CLAIMS}/c")
 
 
-async def run(cluster: EmbeddedCluster, clock: VirtualClock, faulty: Callable[[FaultyTransport], object]) -> int:
+async def run(server: APIServer, clock: VirtualClock, faulty: Callable[[FaultyTransport], object]) -> int:
     """Run the controllers for a minute on a wire with faults; return how many patches of claims they sent."""
-    wire = FaultyTransport(cluster.transport)
+    wire = FaultyTransport(InProcessTransport(server))
     faulty(wire)
     manager = Manager(Client(wire), clock=clock, random=random.Random(0))
     setup(manager)
@@ -56,24 +55,24 @@ async def run(cluster: EmbeddedCluster, clock: VirtualClock, faulty: Callable[[F
     return sum(call.verb == "patch" for call in wire.calls)
 
 
-async def test_lost_reply_of_the_last_write_is_no_trouble(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    api = Api(cluster.server)
+async def test_lost_reply_of_the_last_write_is_no_trouble(server: APIServer, kcr_clock: VirtualClock) -> None:
+    api = Api(server)
     await terminating_claim(api)
-    assert await run(cluster, kcr_clock, lambda wire: wire.on("patch", Claim, nth=1).lose_reply()) <= 2
+    assert await run(server, kcr_clock, lambda wire: wire.on("patch", Claim, nth=1).lose_reply()) <= 2
     assert (await api.call("GET", f"{CLAIMS}/c")).status == 404
 
 
-async def test_lost_request_is_sent_again(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    api = Api(cluster.server)
+async def test_lost_request_is_sent_again(server: APIServer, kcr_clock: VirtualClock) -> None:
+    api = Api(server)
     await terminating_claim(api)
-    assert await run(cluster, kcr_clock, lambda wire: wire.on("patch", Claim, nth=1).lose_request()) == 2
+    assert await run(server, kcr_clock, lambda wire: wire.on("patch", Claim, nth=1).lose_request()) == 2
     assert (await api.call("GET", f"{CLAIMS}/c")).status == 404
 
 
 async def test_finalizer_that_another_client_removes_meanwhile_stays_removed(
-    cluster: EmbeddedCluster, kcr_clock: VirtualClock
+    server: APIServer, kcr_clock: VirtualClock
 ) -> None:
-    api = Api(cluster.server)
+    api = Api(server)
     await terminating_claim(api, "a.io/b", "c.io/d")
 
     async def remove() -> None:
@@ -81,20 +80,18 @@ async def test_finalizer_that_another_client_removes_meanwhile_stays_removed(
         await api.patch(f"{CLAIMS}/c", {"metadata": {"finalizers": kept}})
 
     # The list of the pods, between the version at hand and the write.
-    assert await run(cluster, kcr_clock, lambda wire: wire.on("list", Pod, nth=1).then(remove)) == 2
+    assert await run(server, kcr_clock, lambda wire: wire.on("list", Pod, nth=1).then(remove)) == 2
     assert (await api.get(f"{CLAIMS}/c"))["metadata"]["finalizers"] == ["a.io/b"]
 
 
-async def test_controller_that_starts_late_releases_the_claim(
-    cluster: EmbeddedCluster, kcr_clock: VirtualClock
-) -> None:
-    api = Api(cluster.server)
+async def test_controller_that_starts_late_releases_the_claim(server: APIServer, kcr_clock: VirtualClock) -> None:
+    api = Api(server)
     used = pod("p")
     used["spec"] |= {"nodeName": "n", "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
     await api.post(PODS, used)
     await terminating_claim(api)
-    assert await run(cluster, kcr_clock, lambda wire: None) == 0
+    assert await run(server, kcr_clock, lambda wire: None) == 0
     # The pod ends while no controller runs.
     await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
-    await run(cluster, kcr_clock, lambda wire: None)
+    await run(server, kcr_clock, lambda wire: None)
     assert (await api.call("GET", f"{CLAIMS}/c")).status == 404

@@ -32,21 +32,17 @@ _CLAIM_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 class StorageObjectInUseProtection(AdmissionStep):
-    """Gives claims, volumes, their attribute classes and groups of pods the finalizers that keep them while in use.
-
-    Attributes:
-        is_enabled: Whether it does: only where controllers remove the finalizers again.
-    """
+    """Gives claims, volumes, their attribute classes and groups of pods the finalizers that keep them while in use."""
 
     kinds = tuple(PROTECTION)
 
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
-        self.is_enabled = False
+        self._is_enabled = context.protects_volumes
 
     def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Add the finalizer to a new object."""
-        if self.is_enabled:
+        if self._is_enabled:
             finalizer = PROTECTION[attributes.kind]
             finalizers = obj["metadata"].get("finalizers") or []
             if finalizer not in finalizers:

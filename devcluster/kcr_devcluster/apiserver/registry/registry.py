@@ -103,16 +103,12 @@ class Registry:
 
     Attributes:
         quotas: The admission step of quotas, which counts objects.
-        accounts: The admission step that sets the service account, token and pull secrets of new pods, once enabled.
-        protection: The admission step that protects volumes in use, once enabled.
     """
 
     def __init__(self, context: AdmissionContext) -> None:
         self.storage, self.clock, self.random = context.storage, context.clock, context.random
         steps = tuple(step(context) for step in ADMISSION)
         (self.quotas,) = (one for one in steps if isinstance(one, QuotaAdmission))
-        (self.accounts,) = (one for one in steps if isinstance(one, ServiceAccountAdmission))
-        (self.protection,) = (one for one in steps if isinstance(one, StorageObjectInUseProtection))
         self._steps = steps
         self._chains: dict[Kind, AdmissionChain] = {}
 

@@ -35,19 +35,13 @@ class DefaultAccountMissingError(StatusError):
 
 
 class ServiceAccountAdmission(AdmissionStep):
-    """The admission plugin ServiceAccount.
-
-    Attributes:
-        is_enabled: Whether pods have accounts; else a pod may name any.
-        mounts_tokens: Whether containers get a token of the account, in a volume.
-    """
+    """The admission plugin ServiceAccount; without it a pod may name any account."""
 
     kinds = (PODS,)
 
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
-        self._random = context.random
-        self.is_enabled = self.mounts_tokens = False
+        self._random, self._accounts = context.random, context.accounts
 
     def admit(self, attributes: AdmissionAttributes, obj: Manifest) -> None:
         """Set a new pod's service account, token and pull secrets; objects of other kinds are left alone.
@@ -60,7 +54,7 @@ class ServiceAccountAdmission(AdmissionStep):
             DefaultAccountMissingError: The account is `default`, and there is none yet.
             StatusError: 403, there is no such account.
         """
-        if attributes.kind is not PODS or not self.is_enabled:
+        if attributes.kind is not PODS or self._accounts == "none":
             return
         spec, metadata = obj["spec"], obj["metadata"]
         name: str = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
@@ -69,7 +63,7 @@ class ServiceAccountAdmission(AdmissionStep):
             raise _unknown_account(attributes, metadata["namespace"], name)
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = found.manifest()
-        if self.mounts_tokens and _wants_token(spec, account):
+        if self._accounts == "tokens" and _wants_token(spec, account):
             self._mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]

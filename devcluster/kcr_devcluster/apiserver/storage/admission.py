@@ -12,6 +12,7 @@ from kcr_devcluster.apiserver.authentication import User
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.options import ServiceAccounts
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 _T = TypeVar("_T")
@@ -148,12 +149,16 @@ class AdmissionContext(NamedTuple):
         clock: The time.
         random: The source of generated names.
         kinds: The built-in kinds that are served.
+        accounts: Whether pods have service accounts, and containers a token of theirs, in a volume.
+        protects_volumes: Whether volumes get finalizers while in use: where controllers remove these again.
     """
 
     storage: Storage
     clock: Clock
     random: Random
     kinds: tuple[Kind, ...]
+    accounts: ServiceAccounts = "none"
+    protects_volumes: bool = False
 
 
 class AdmissionStep:
