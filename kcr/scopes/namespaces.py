@@ -6,7 +6,8 @@ selector matches. Guarantees:
 - *A namespace that comes* is listed and watched for each kind; its keys are reconciled once the caches of their
   controller are filled with it.
 - *A namespace that leaves*: first, none of its keys is reconciled any more; running reconciles end, and unanswered
-  creates are settled; then its watches are closed, its objects leave the stores, and the memory of its keys is dropped.
+  creates are settled; then its watches are closed, its objects leave the stores, and the memory of its keys is dropped,
+  except of creates that are unanswered after five seconds.
   So no reconcile of its keys sees a part of its objects.
 - *One namespace never delays another*: where the rights are missing, that namespace is not ready, and a log line names
   the remedy; the others are reconciled.
@@ -65,7 +66,13 @@ class NamespaceGate(ScopeGate[str]):
 
     def refuse(self, key: Key, scope: str) -> None:
         """Drop the memory of a key: its object may have been deleted before, and then no list names the key."""
-        self.controller.release(key)
+        self.release((key,))
+
+    def release(self, keys: Iterable[Key]) -> None:
+        """Drop the memory of keys, but of those with unanswered writes: they may be executed when it is back."""
+        keys = frozenset(keys)
+        super().release(keys.difference(self._pending()))
+        self._settling -= keys
 
     def is_open(self, namespace: str) -> bool:
         """Return whether the keys of a namespace are admitted."""

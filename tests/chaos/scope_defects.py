@@ -28,11 +28,8 @@ DEFECTS = (
 
 # Found by tests/chaos/scope_runs.py, each with its scope.
 TWICE = (
-    (
-        defect("namespace-is-left-unsettled", Edit("_close", "await A.drain(B, waits_for_reconciles=True)")),
-        "namespaces",
-    ),
     (defect("namespace-forgets-writes", Edit("unsettled_keys", "A.unsettled", "A.unconfirmed_creates")), "namespaces"),
+    (defect("namespace-is-forgotten-unsettled", Edit("release", "A.difference(B._pending())", "A")), "namespaces"),
     (defect("member-forgets-creates", Edit("_place_of", "A.cluster_of(B, C)", "None")), "clusters"),
     (defect("shard-is-released-unsettled", Edit("is_settled", "not any(...)", "True")), "shards"),
     (defect("leader-is-replaced-unsettled", Edit("_lead_and_work", "self.elector.retain()")), "leader"),

@@ -61,6 +61,7 @@ class Story:
         random = self._random
         self._form = random.choice(FORMS)
         self._seconds = random.choice((0.3, 1.0, LATEST_SECONDS, LATEST_SECONDS))
+        self._is_even = random.random() < 0.4
         self._cut_after = random.choice((None, 0.1, 0.3, 1.0))
         self._is_answered = random.random() < 0.8
         # How many of the creates are late.
@@ -173,8 +174,9 @@ class Story:
         return line
 
     def _lateness(self) -> float:
-        is_late = self._random.random() < self._share
-        return self._random.uniform(0.05, self._seconds) if is_late else 0.0
+        if self._random.random() >= self._share:
+            return 0.0
+        return self._seconds if self._is_even else self._random.uniform(0.05, self._seconds)
 
     @asynccontextmanager
     async def _connect(self, name: str, config: ClusterConfig) -> AsyncIterator[Transport]:

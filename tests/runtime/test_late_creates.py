@@ -158,3 +158,21 @@ async def test_shards_that_move_before_their_creates_are_answered_double_no_chil
         await kcr_clock.advance(after)
         async with running(make(kcr_cluster.client, "second")):
             await check_children(kcr_cluster, kcr_clock, transport, form)
+
+
+@pytest.mark.parametrize(("form", "lateness"), CASES)
+@pytest.mark.parametrize("after", [0.05, *(pytest.param(one, marks=pytest.mark.soak) for one in (1.0, 2.2, 2.8))])
+@pytest.mark.parametrize("away", [0.5, pytest.param(10.0, marks=pytest.mark.soak)])
+async def test_namespace_that_leaves_with_unanswered_creates_and_returns_has_one_child_of_each(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, form: Form, lateness: Lateness, after: float, away: float
+) -> None:
+    await create_owners(kcr_cluster.client)
+    async with late(kcr_cluster, lateness) as transport:
+        namespaces = kcr.Namespaces("default")
+        manager = kcr.Manager(Client(transport), clock=kcr_clock, random=Random(1), namespace=namespaces)
+        async with running(Replica(manager, form)):
+            await kcr_clock.advance(after)
+            namespaces.change(())
+            await kcr_clock.advance(away)
+            namespaces.change({"default"})
+            await check_children(kcr_cluster, kcr_clock, transport, form)

@@ -286,10 +286,15 @@ async def test_unanswered_create_is_settled_before_its_namespace_leaves(
         await kcr_clock.advance(3)
         assert reconciler.own.count("a/one") == 2
         assert bool(own_writes.unconfirmed_creates) is not settles
-        # One that cannot be settled delays this for some seconds only.
+        # One that cannot be settled delays this for some seconds only, and is known when the namespace returns.
         await kcr_clock.advance(3)
-        assert not own_writes.unconfirmed_creates
         assert manager.store(ConfigMap).list() == ()
+        assert own_writes.unconfirmed_creates == (() if settles else (Key("a", "one"),))
+        if not settles:
+            reconciler.settles = True
+            namespaces.change({"a"})
+            await kcr_clock.advance(3)
+            assert not own_writes.unconfirmed_creates
 
 
 def test_namespaces_are_named_or_selected() -> None:
