@@ -13,29 +13,9 @@ from kcr.api.core import Namespace
 from kcr.api.meta import Key, ObjectMeta
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from tests.kit.programs import PROGRAM, with_own_options
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60), pytest.mark.asyncio]
-
-PROGRAM = """
-import kcr
-from kcr.api.core import Namespace
-
-
-class Greeter:
-    def __init__(self, manager: kcr.Manager) -> None:
-        self._client = manager.client
-
-    async def reconcile(self, key: kcr.Key) -> kcr.Result:
-        await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
-        return kcr.Result()
-
-
-def setup(manager: kcr.Manager) -> None:
-    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
-
-
-kcr.run(setup)
-"""
 
 
 OPERATED = """
@@ -148,19 +128,7 @@ kcr.run(setup, args=[])
 """
 
 
-# Has options of its own.
-PARSING = PROGRAM.replace(
-    "kcr.run(setup)",
-    """
-import argparse
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--greeting")
-parser.parse_args()
-kcr.run(setup, args=[], namespace="nope")
-""",
-)
-
+PARSING = with_own_options('kcr.run(setup, args=[], namespace="nope")')
 # Its reconciles take longer than a shutdown waits for them.
 BUSY = PROGRAM.replace(
     "await self._client.merge_patch", 'print("busy", flush=True); await asyncio.sleep(3600)  # '

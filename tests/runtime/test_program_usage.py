@@ -8,41 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.kit.programs import PROGRAM, with_own_options
+
 pytestmark = pytest.mark.usefixtures("logs_of_commands")
 
-PROGRAM = """
-import kcr
-from kcr.api.core import Namespace
-
-
-class Greeter:
-    def __init__(self, manager: kcr.Manager) -> None:
-        self._client = manager.client
-
-    async def reconcile(self, key: kcr.Key) -> kcr.Result:
-        await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
-        return kcr.Result()
-
-
-def setup(manager: kcr.Manager) -> None:
-    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
-
-
-kcr.run(setup)
-"""
-
-# Has options of its own.
-PARSING = PROGRAM.replace(
-    "kcr.run(setup)",
-    """
-import argparse
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--greeting")
-parser.parse_args()
-kcr.run(setup, args=[])
-""",
-)
+PARSING = with_own_options("kcr.run(setup, args=[])")
 DOCUMENTED = PROGRAM.replace("-> None:\n    manager.add", '-> None:\n    """Greet namespaces."""\n    manager.add')
 
 
