@@ -7,7 +7,7 @@ from kcr_devcluster.apiserver.kinds.strategy import UndecodableError
 from kcr_devcluster.apiserver.kinds.views.legacy import job_from_hub, job_to_hub
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from tests.kit.invalid_manifests import mutated
-from tests.kit.manifests import JOBS, PODS, job, pod, stored, stored_pod
+from tests.kit.manifests import JOBS, PODS, job, pod, prepared, stored, stored_pod
 
 CONTAINER = {
     "name": "c",
@@ -128,3 +128,14 @@ def test_any_pod_is_judged_and_none_breaks_the_server(data: st.DataObject, part:
         PODS.validate_status(new, old)
     except UndecodableError as error:
         assert error.code == 400
+
+
+def test_job_posted_again_as_downloaded_is_refused() -> None:
+    # BA 5: one error per stale label, and the selector
+    again = deepcopy(stored(job()))
+    again["metadata"] = {"name": "pi", "namespace": "default", "uid": "another"}
+    assert [fault.field for fault in JOBS.validate(prepared(again))] == [
+        "spec.template.metadata.labels[controller-uid]",
+        "spec.template.metadata.labels[batch.kubernetes.io/controller-uid]",
+        "spec.selector",
+    ]
