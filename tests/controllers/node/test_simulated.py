@@ -266,6 +266,26 @@ async def test_sidecar_stops_when_the_others_have_ended(kcr_cluster: EmbeddedClu
     assert pod.status.init_container_statuses[0].state.terminated is not None
 
 
+async def test_sidecar_in_back_off_has_terminated_once_its_pod_has_ended(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    # Source: kubernetes/pkg/kubelet/status/status_manager.go, TerminatePod.
+    assert kcr_cluster.node is not None
+    crash, done = RunResult(exit_code=3, run_for=1), RunResult(run_for=8)
+    kcr_cluster.node.on_run = lambda pod, container, attempt: crash if container == "side" else done
+    sidecar = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
+    await create(kcr_cluster.client, "a", initContainers=[sidecar])
+    await kcr_clock.advance(5)
+    (side,) = (await get(kcr_cluster.client, "a")).status.init_container_statuses
+    assert side.state.waiting is not None
+    await kcr_clock.advance(5)
+    pod = await get(kcr_cluster.client, "a")
+    (side,) = pod.status.init_container_statuses
+    assert (pod.status.phase, side.state.waiting) == ("Succeeded", None)
+    assert side.state.terminated is not None
+    assert (side.state.terminated.exit_code, side.restart_count) == (3, 1)
+
+
 async def test_annotations_make_a_pod_slow_and_late(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     said = {"start-delay": "5s", "ready-after": "3s", "run-for": "20s", "exit-code": "7", "logs": "hello"}
     pod = manifest("a") | {

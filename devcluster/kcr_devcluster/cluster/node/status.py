@@ -56,8 +56,7 @@ def pod_status(state: PodState, host_ip: str, moment: datetime, now: float) -> K
     stopped, phase = is_stopped(state), pod_phase(state)
     forced = state.termination if stopped else None
     statuses = {
-        name: _container_status(record, state, forced=forced is not None, now=now)
-        for name, record in state.containers.items()
+        name: _container_status(record, state, stopped=stopped, now=now) for name, record in state.containers.items()
     }
     started = any(not isinstance(record.state, Waiting) for record in state.containers.values())
     return KubeletPodStatus(
@@ -125,11 +124,11 @@ _FIELDS = tuple(
 )
 
 
-def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, now: float) -> KubeletContainerStatus:
+def _container_status(record: ContainerRecord, pod: PodState, *, stopped: bool, now: float) -> KubeletContainerStatus:
     state, last, container_id = record.state, record.last_end, ""
     shown = KubeletContainerState()
     match state:
-        case Waiting() if forced and record.role == "main":
+        case Waiting() if stopped and pod.termination is not None and record.role == "main":
             shown = KubeletContainerState(terminated=_LOST)
         case Waiting(reason, message):
             usual = "PodInitializing" if pod.inits else "ContainerCreating"
@@ -137,7 +136,7 @@ def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, n
         case Running(container_id=container_id):
             started_at = whole_seconds(state.started_at)
             shown = KubeletContainerState(running=ContainerStateRunning(started_at=started_at))
-        case BackingOff(end) if not forced:
+        case BackingOff(end) if not stopped:
             last, container_id = end, end.container_id
             message = _back_off_message(record, pod)
             shown = KubeletContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff", message=message))
