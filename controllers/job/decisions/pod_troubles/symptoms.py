@@ -12,7 +12,7 @@ from kcr.api.scheduling import SchedulingGroup
 # The fields of remedies are filled in by `kcr.controllers.job.decisions.pod_troubles.problems`.
 NODE = "add or free a node that fits; the pod is scheduled by itself then; or {change} lower demands"
 IMAGE = "mend the registry or its secret, the node tries again by itself; or {change} another image"
-MISSING = "create what is missing: the node tries again by itself"
+MISSING = "create or mend what is named: the node tries again by itself"
 START = "{change} a command that the image has"
 LOGS = "see the output of its last run: kubectl -n {namespace} logs {pod}{container} -p"
 OUTPUT = "see its output: kubectl -n {namespace} logs {pod}{container}"

@@ -204,7 +204,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
               present     0 succeeded, 0 failed, 1 active (0 ready)
               next        when it has succeeded: becomes Complete
               why         pod pi-1: container c waits: CreateContainerConfigError: configmap "absent" not found
-              remedy      create what is missing: the node tries again by itself
+              remedy      create or mend what is named: the node tries again by itself
         """, id="configuration"),
         pytest.param(job(), [waiting("pi-1", "ContainerCreating")], (UNMOUNTED,), """
             job default/pi: waits for 1 pod whose volumes cannot be mounted
@@ -213,7 +213,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
               next        when it has succeeded: becomes Complete
               why         pod pi-1 has not started: FailedMount: MountVolume.SetUp failed for volume "v" :
                             secret "absent" not found
-              remedy      create what is missing: the node tries again by itself
+              remedy      create or mend what is named: the node tries again by itself
         """, id="volume"),
         pytest.param(job(), [waiting("pi-1", "ContainerCreating")], (), """
             job default/pi: waits for 1 pod that the node has not started
