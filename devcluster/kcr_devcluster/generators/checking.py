@@ -86,12 +86,7 @@ class Checked(NamedTuple):
 
 
 def check_documents(documents: Sequence[Document], version: KubernetesVersion) -> Checked:
-    """Return what an API server says of documents: first of definitions, then of objects.
-
-    Args:
-        documents: The documents.
-        version: The version of Kubernetes.
-    """
+    """Return what an API server says of documents: first of definitions, then of objects."""
     return asyncio.run(_Check(version).run(documents))
 
 

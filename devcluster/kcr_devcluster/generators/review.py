@@ -95,11 +95,7 @@ def _type(schema: Schema) -> str:
 
 
 def unguarded(manifest: Mapping[str, Any]) -> Iterator[Unguarded]:
-    """Yield the rules that select an optional field without a default, and never ask for it with `has()`.
-
-    Args:
-        manifest: A CustomResourceDefinition.
-    """
+    """Yield the rules that select an optional field without a default, and never ask for it with `has()`."""
     for version in manifest["spec"]["versions"]:
         for place, rule, selection in _unguarded(version["schema"]["openAPIV3Schema"], ""):
             yield Unguarded(version["name"], place, rule, selection)

@@ -28,12 +28,7 @@ class Reinvocation(NamedTuple):
 
     @classmethod
     def of(cls, review: MutatingReview, name: str) -> "Reinvocation":
-        """Return the memory at the begin of a round.
-
-        Args:
-            review: The round.
-            name: The plugin's name.
-        """
+        """Return the memory at the begin of a round."""
         found = review.memory.get(name)
         memory = (found if isinstance(found, cls) else cls())._replace(is_second=review.is_reinvocation)
         # Steps of the server, or a later plugin, may have changed the object since.

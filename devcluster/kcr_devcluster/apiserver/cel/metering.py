@@ -239,10 +239,6 @@ def size_of(*values: Any) -> int:
 def compile_program(checked: Checked, types: DeclaredTypes) -> Metered:
     """Return the program of an expression.
 
-    Args:
-        checked: The expression.
-        types: The types of objects.
-
     Raises:
         CompilationError: A literal pattern is no regular expression.
     """

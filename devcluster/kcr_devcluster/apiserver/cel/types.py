@@ -58,12 +58,7 @@ def list_of(item: CelType) -> CelType:
 
 
 def map_of(key: CelType, entry: CelType) -> CelType:
-    """Return the type of maps.
-
-    Args:
-        key: The type of keys.
-        entry: The type of entries.
-    """
+    """Return the type of maps."""
     return CelType("map", "", (key, entry))
 
 

@@ -52,13 +52,7 @@ def as_go(of: str, path: str, value: Any) -> msgspec.Raw:
 
 
 def difference(of: str, old: Any, new: Any) -> str:
-    """Return the lines in which two values differ as Go shows them, with some around them.
-
-    Args:
-        of: Their type.
-        old: The value of before.
-        new: The value of after.
-    """
+    """Return the lines in which two values differ as Go shows them, with some around them."""
     before, after = (_lines(of, one) for one in (old, new))
     return "".join(list(unified_diff(before, after))[2:])
 

@@ -59,12 +59,7 @@ def _wrong_user(name: str) -> Iterator[str]:
 
 
 def check_host_processes(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of a pod whose containers are processes of the host: all of them are.
-
-    Args:
-        spec: The pod's spec.
-        field: Its path.
-    """
+    """Return the field errors of a pod whose containers are processes of the host: all of them are."""
     errors: list[FieldError] = []
     of_pod, count, processes = _of_host(spec), 0, 0
     for kind in ("initContainers", "containers", "ephemeralContainers"):
