@@ -4,11 +4,9 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateNodeSelector,
 ValidateNodeSelectorRequirement and ValidateNodeFieldSelectorRequirement.
 """
 
-from kcr_devcluster.apiserver.protocol.field_errors import FieldError, forbidden, invalid, required
+from kcr_devcluster.apiserver.protocol.field_errors import FieldError, invalid, required
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
-from kcr_devcluster.apiserver.protocol.names import dns_subdomain, label_value, qualified_name
-
-_NOT_AN_OPERATOR = "not a valid selector operator"
+from kcr_devcluster.apiserver.protocol.names import NOT_AN_OPERATOR, check_requirement, dns_subdomain
 
 
 def check_node_selector(selector: Manifest, field: str) -> list[FieldError]:
@@ -33,35 +31,10 @@ def check_node_term(term: Manifest, field: str, *, check_values: bool) -> list[F
     """
     errors: list[FieldError] = []
     for position, requirement in enumerate(term.get("matchExpressions") or ()):
-        errors += _check_node_expression(
-            requirement, f"{field}.matchExpressions[{position}]", check_values=check_values
-        )
+        place = f"{field}.matchExpressions[{position}]"
+        errors += check_requirement(requirement, place, compares=True, check_values=check_values)
     for position, requirement in enumerate(term.get("matchFields") or ()):
         errors += _check_node_field(requirement, f"{field}.matchFields[{position}]")
-    return errors
-
-
-def _check_node_expression(requirement: Manifest, field: str, *, check_values: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{field}.values", words))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            words = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            errors.append(required(f"{field}.values", words))
-    else:
-        errors.append(invalid(f"{field}.operator", operator, _NOT_AN_OPERATOR))
-    key = requirement.get("key", "")
-    errors += [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)]
-    if check_values:
-        errors += [invalid(f"{field}.values[{position}]", value, reason)
-                   for position, value in enumerate(values) for reason in label_value(value)]  # fmt: skip
     return errors
 
 
@@ -69,7 +42,7 @@ def _check_node_field(requirement: Manifest, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{field}.operator", operator, _NOT_AN_OPERATOR))
+        errors.append(invalid(f"{field}.operator", operator, NOT_AN_OPERATOR))
     elif len(values) != 1:
         words = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errors.append(required(f"{field}.values", words))

@@ -21,6 +21,7 @@ _LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN_PATTERN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
+NOT_AN_OPERATOR = "not a valid selector operator"
 _PORT_NAME = re.compile(r"[-a-z0-9]+")
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
@@ -185,11 +186,21 @@ def check_selector(selector: Manifest, field: str) -> list[FieldError]:
     """Return the field errors of a label selector."""
     errors = check_labels(selector.get("matchLabels") or {}, f"{field}.matchLabels")
     for position, requirement in enumerate(selector.get("matchExpressions") or ()):
-        errors += _check_requirement(requirement, f"{field}.matchExpressions[{position}]")
+        errors += check_requirement(requirement, f"{field}.matchExpressions[{position}]")
     return errors
 
 
-def _check_requirement(requirement: Manifest, field: str) -> list[FieldError]:
+def check_requirement(
+    requirement: Manifest, field: str, *, compares: bool = False, check_values: bool = True
+) -> list[FieldError]:
+    """Return the field errors of one requirement of a selector.
+
+    Args:
+        requirement: The requirement.
+        field: Its path.
+        compares: Whether it may have the operators `Gt` and `Lt`, as those of nodes.
+        check_values: Whether values have to be those of labels.
+    """
     errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     if operator in ("In", "NotIn"):
@@ -200,11 +211,15 @@ def _check_requirement(requirement: Manifest, field: str) -> list[FieldError]:
             errors.append(
                 forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
             )
+    elif compares and operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            words = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            errors.append(required(f"{field}.values", words))
     else:
-        errors.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
+        errors.append(invalid(f"{field}.operator", operator, NOT_AN_OPERATOR))
     key = requirement.get("key", "")
     errors += [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)]
-    for position, value in enumerate(values):
+    for position, value in enumerate(values if check_values else ()):
         errors += [invalid(f"{field}.values[{position}]", value, reason) for reason in label_value(value)]
     return errors
 

@@ -38,8 +38,8 @@ class Whole:
         yield self._body
 
 
-class _DisturbedBody:
-    """A body that ends early, or comes slowly."""
+class _Disturbed:
+    """What is sent, with a fault."""
 
     def __init__(self, inner: Stream, rule: FaultRule) -> None:
         self._inner = inner
@@ -47,6 +47,10 @@ class _DisturbedBody:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class _DisturbedBody(_Disturbed):
+    """A body that ends early, or comes slowly."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = self._rule.truncate
@@ -70,15 +74,8 @@ class _DisturbedBody:
             yield piece
 
 
-class _DisturbedWatch:
+class _DisturbedWatch(_Disturbed):
     """The lines of a watch, with one fault."""
-
-    def __init__(self, inner: Stream, rule: FaultRule) -> None:
-        self._inner = inner
-        self._rule = rule
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         after = self._rule.cut if self._rule.freeze is None else self._rule.freeze
