@@ -106,8 +106,10 @@ class Manager:
         self.metrics: Metrics = metrics or Metrics()
         self.request_observers: list[RequestObserver] = []
         self.health: Health = Health()
+        self._ready = asyncio.Event()
+        self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
         reviewer = client.with_options(field_manager="metrics", throttled=False)
-        self._observability = Observability(reviewer, self.metrics, self.health, clock)
+        self._observability = Observability(reviewer, self.metrics, self.health, clock, election)
         self._cache = InformerCache(self.namespace, self._make_informer, self._observability.remove_informer)
         self._controllers: dict[str, Controller] = {}
         self._plugin = ""  # the one that adds controllers just now
@@ -126,10 +128,6 @@ class Manager:
             RunnableGroup(stage, self._report) for stage in stages
         )
         self._on_failure: Callable[[Exception], object] = lambda error: None
-        self._ready = asyncio.Event()
-        self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
-        if election is not None:
-            self._observability.add_election(election)
         self._limits = [one for one in (self.namespaces, self._replica) if one is not None]  # of the watches
         if self.namespaces is not None:
             self.namespaces.connect(self._cache, self.health.add_ready, self._watching.add)

@@ -42,7 +42,9 @@ LATE_SYNC_SECONDS = 60.0
 class Observability:
     """Shows the components of a manager in its metrics, probes and debug pages; ports are opened by `expose` only."""
 
-    def __init__(self, client: Client, metrics: Metrics, health: Health, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, metrics: Metrics, health: Health, clock: Clock, election: Leadership | Shards | None
+    ) -> None:
         """Create the endpoints; they are served inside the context of `serving`.
 
         Args:
@@ -50,19 +52,24 @@ class Observability:
             metrics: The metrics of `/metrics`.
             health: The checks of the probes.
             clock: The source of time.
+            election: The leader election of the process, or its shards.
         """
         self._client = client
         # None allows every client to read.
         self._access: ReviewedAccess | None = None
         self._metrics = metrics
         self._health = health
-        self._sources = StateSources(health, clock)
+        self._sources = StateSources(health, clock, election)
         # Of the informers. Two classes may stand for one kind, as a user's with fewer fields beside kcr's own.
         self._names: dict[type[Resource], str] = {}
         self._endpoints: list[AbstractAsyncContextManager[object]] = []
         self._monitoring = RunnableGroup("monitors")
         # Whether ports can no longer be added.
         self._exposed = False
+        if isinstance(election, Shards):
+            self._add_shards(election)
+        elif election is not None:
+            self._add_elector(election)
 
     def expose(
         self,
@@ -132,26 +139,17 @@ class Observability:
         name = self._names[kind] = next(one for one in (plain, *others) if one not in taken)
         return name
 
-    def add_election(self, election: Leadership | Shards) -> None:
-        """Show the leader election of a process, or its shards."""
-        if isinstance(election, Shards):
-            self._add_shards(election)
-        else:
-            self._add_elector(election)
-
     def _add_elector(self, elector: Leadership) -> None:
         """Export the metrics of leader election, and let liveness depend on it; readiness names the leader.
 
         Source: controller-runtime/pkg/manager/manager.go, New: LeaderElectionLivenessProbe.
         """
-        self._sources.elector = elector
         self._health.add_ready("leader-election", str, remark=elector.standby_remark)
         self._metrics.leader_election(elector.config.name, elector)
         self._health.add_live("leaderElection", elector.overdue)
 
     def _add_shards(self, shards: Shards) -> None:
         """Export the metrics of sharding, and let liveness depend on its Leases; readiness names the shards."""
-        self._sources.shards = shards
         self._metrics.sharding(shards.config.name, shards)
         self._health.add_ready("sharding", str, remark=shards.remark)
         self._health.add_live("sharding", shards.overdue)

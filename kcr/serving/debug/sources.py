@@ -52,13 +52,13 @@ class StateSources:
         clock: The source of time.
     """
 
-    def __init__(self, health: Health, clock: Clock | None = None) -> None:
+    def __init__(self, health: Health, clock: Clock | None = None, election: Leadership | Shards | None = None) -> None:
         """Begin without parts; with no clock, that of the machine counts."""
         self.health = health
         self.controllers: dict[str, Controller] = {}
         self.informers: dict[str, WatchedKind] = {}
-        self.elector: Leadership | None = None
-        self.shards: Shards | None = None
+        self.elector: Leadership | None = election if isinstance(election, Leadership) else None
+        self.shards: Shards | None = election if isinstance(election, Shards) else None
         self.monitor: LoopMonitor | None = None
         self.options: DebugOptions = DebugOptions()
         self.clock: Clock = clock or SystemClock()

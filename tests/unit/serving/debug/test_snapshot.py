@@ -75,8 +75,7 @@ async def test_leader_and_standby_name_the_leader(kcr_clock: VirtualClock) -> No
         await kcr_clock.advance(0.5)
         seen = []
         for one in (leader, standby):
-            sources = StateSources(Health(), kcr_clock)
-            sources.elector = one
+            sources = StateSources(Health(), kcr_clock, one)
             seen.append(StateReader(sources, ProgramLoop()).state(0.0, 1, ()).leadership)
         for task in tasks:
             task.cancel()
@@ -99,8 +98,7 @@ async def test_held_shards_are_shown_with_their_phases(kcr_clock: VirtualClock) 
     for shard in (3, 0, 1):
         shards.take(shard, fence, fence.read(), 1, 0.0)
     shards.set_phase((0, 1), ScopePhase.ACTIVE)
-    sources = StateSources(Health(), kcr_clock)
-    sources.shards = shards
+    sources = StateSources(Health(), kcr_clock, shards)
     sharding = StateReader(sources, ProgramLoop()).state(0.0, 1, ()).sharding
     assert sharding is not None
     assert (sharding.lease, sharding.identity, sharding.shards) == ("default/operator", "a", 4)
