@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, MemberKey, Resource
 from kcr.api.resources import ResourceType
 from kcr.errors import ServerError, TransportError
 
@@ -113,7 +113,7 @@ WRITE_CONTEXT: ContextVar[WriteContext] = ContextVar("kcr_write_context", defaul
 def reconciled_key(key: Key) -> Key:
     """Return the key of the running reconcile for its object, which lacks the cluster."""
     running = WRITE_CONTEXT.get().owner
-    return running if running is not None and running.local == key else key
+    return running if isinstance(running, MemberKey) and running.local == key else key
 
 
 def report_wrote(client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:

@@ -82,6 +82,8 @@ class OwnWrites:
         # The writes that stores have yet to show, by key: a key in here may have to be deferred (`defer_if_stale`).
         self.pending: dict[Key, PendingVersions] = {}
         self._objects: dict[Key, PendingObjects] = {}
+        # The member clusters with owners in here.
+        self._clusters: set[str] = set()
         self._on_stale = on_stale
         # The writes that may have happened, and that are read live before the next reconcile of their key: the kind and
         # the key of each object, without a name where the server was to draw it: of `TrackedWrites` and `Children`.
@@ -205,13 +207,19 @@ class OwnWrites:
         key = reconciled_key(owner.key)
         pending = self.find(key, owner.metadata.uid)
         if pending is None:
+            if key.cluster:
+                self._clusters.add(key.cluster)
             pending = self._objects[key] = PendingObjects(owner.metadata.uid, self.leading_since())
         return pending
 
     def find(self, key: Key, uid: str) -> PendingObjects | None:
         """Return the pending writes of the owner with this key and uid, or None."""
         pending = self._objects.get(key)
-        return pending if pending is not None and pending.uid == uid else None
+        if pending is None or pending.uid != uid:
+            # Handlers know an owner in a member by its local key.
+            in_members = (self._objects.get(key.in_cluster(cluster)) for cluster in self._clusters)
+            pending = next((one for one in in_members if one is not None and one.uid == uid), None)
+        return pending
 
     def must_verify(self, owner: Resource, store: Store[Any]) -> bool:
         """Return whether an owner must be read live, because its store may show less than was written.

@@ -23,7 +23,7 @@ DEFECTS = (
     (defect("write-without-an-owner", Edit("check", "raise ConfigError(A)", "return")), OWNERS),
     (defect("unanswered-applies-are-forgotten", Edit("ensure", "A[type(B), B.key] = None")), LATE_CREATES),
     (defect("closed-member-forgets-creates", Edit("_place_of", "A.cluster_of(B, C)", "None")), MEMBERS),
-    (defect("members-share-own-writes", Edit("reconciled_key", "A is not None and A.local == B", "False")), MEMBERS),
+    (defect("members-share-own-writes", Edit("reconciled_key", "isinstance(A, C) and A.local == B", "False")), MEMBERS),
 )
 
 # Found by tests/chaos/scope_runs.py, each with its scope.

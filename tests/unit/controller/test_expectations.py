@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kcr.client.context import writing
 from kcr.controller import Expectations, OwnWrites
 from kcr.dependents import set_controller
 from kcr.testing import VirtualClock, build
@@ -49,6 +50,18 @@ async def test_writes_are_expected_until_all_are_seen(
     assert not expectations.expectations_met(A)
     observe(expectations, OF_A)
     assert expectations.expectations_met(A)
+
+
+async def test_handler_finds_the_owner_in_a_member_by_its_local_key() -> None:
+    expectations = Expectations(OwnWrites())
+    for cluster, owner in (("east", A), ("west", NAMESAKE)):
+        with writing(owner=A.key.in_cluster(cluster)):
+            expectations.expect_creations(owner, 1)
+    expectations.creation_observed(OF_A)
+    with writing(owner=A.key.in_cluster("east")):
+        assert expectations.expectations_met(A)
+    with writing(owner=A.key.in_cluster("west")):
+        assert not expectations.expectations_met(NAMESAKE)
 
 
 async def test_deletions_do_not_stand_for_creations() -> None:
