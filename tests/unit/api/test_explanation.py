@@ -23,6 +23,11 @@ def test_lower_rank_is_a_reason() -> None:
     assert found.remedies == ("mend", "let go")
 
 
+def test_state_as_a_reason_is_a_sentence() -> None:
+    ended = Explanation(Code.FINISHED, "Complete for 5m")
+    assert merged(ended, FAILS).reasons == ("dns", "it is Complete for 5m")
+
+
 def test_silence_adds_nothing_to_a_trouble() -> None:
     found = merged(SILENT, FAILS)
     assert (found.headline, found.present) == ("controller site fails", "a")

@@ -96,7 +96,8 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Explanation | None:
         return None
     when = ago(condition.last_transition_time, seen.now)
     if end == "Complete":
-        headline, facts = f"Complete for {when.removesuffix(' ago')}", [_clause(condition.reason, condition.message)]
+        when = when.removesuffix(" ago").removeprefix("at ")
+        headline, facts = f"Complete for {when}", [_clause(condition.reason, condition.message)]
         remedies: list[str] = []
     else:
         headline = f"Failed {when}: {condition.reason}" if condition.reason else f"Failed {when}"

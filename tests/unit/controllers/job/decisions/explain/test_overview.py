@@ -351,6 +351,12 @@ def test_ended_job_says_why_and_what_is_left_to_do(what: Job, pods: list[Pod], e
     assert shown(what, *pods) == text(expected)
 
 
+def test_end_without_a_time_is_a_sentence() -> None:
+    condition = Condition(type="Complete", status="True")
+    what = replace(job(), status=JobStatus(succeeded=1, conditions=(condition,)))
+    assert shown(what).startswith("job default/pi: Complete for an unknown time\n")
+
+
 def test_pod_that_its_node_forgot_has_remedies_that_count_it() -> None:
     lost = pod("pi-1", deleted=ago(120))
     lost = replace(lost, metadata=replace(lost.metadata, deletion_grace_period_seconds=30))
