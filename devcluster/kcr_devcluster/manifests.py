@@ -62,7 +62,8 @@ def documents_in(shown: str, text: str) -> Iterator[Document]:
     try:
         values, twice = load_manifests(text)
     except YamlError as error:
-        raise ConfigError(f"{shown}: not YAML: {error.in_file}") from error
+        hint = "; render a Helm template first: helm template" if "{{" in text else ""
+        raise ConfigError(f"{shown}: not YAML: {error.in_file}{hint}") from error
     found = [document for document in values if document is not None]
     if twice:
         # The last one would win, as with `metadata` of two objects that are one for want of `---`.
@@ -82,6 +83,8 @@ def _objects(source: str, value: Any) -> Iterator[Document]:
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str) or not value[field]:
             raise ConfigError(f"{source}: {field} is missing")
+    if value["apiVersion"].startswith("kustomize.config.k8s.io/"):
+        raise ConfigError(f"{source}: {value['kind']} is no object: take the output of kubectl kustomize instead")
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         # Items of `List` say what they are; those of other lists are of its kind. Source: unstructured_list.go.
         kind = value["kind"].removesuffix("List")

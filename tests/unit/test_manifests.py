@@ -52,6 +52,12 @@ def test_time_stays_text(tmp_path: Path) -> None:
         pytest.param("kind: Job", "apiVersion is missing", id="no-version"),
         pytest.param("apiVersion: v1", "kind is missing", id="no-kind"),
         pytest.param("apiVersion: v1\nkind: Pod", "Pod: metadata.name is missing", id="no-name"),
+        pytest.param(
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]",
+            "Kustomization is no object: take the output of kubectl kustomize instead",
+            id="kustomization",
+        ),
+        pytest.param("{{ if .Values.a }}\na: 1", "not YAML: .*; render a Helm template first", id="template"),
     ],
 )
 def test_fault_of_a_file_is_named(tmp_path: Path, text: str, fault: str) -> None:

@@ -16,6 +16,8 @@ from kcr_devcluster.manifests import Document
 # As `kubectl apply`: fields that no type has are refused.
 _QUERY = "fieldManager=kcr-dev&fieldValidation=Strict"
 _STRICT = "strict decoding error: "
+# Kinds without whose objects the server refuses others, or their pods.
+_FIRST = ("Namespace", "PriorityClass", "ServiceAccount")
 # Versions that the embedded server serves only with an option of `kcr dev`.
 _ON_DEMAND = {
     "extensions/v1beta1": "--legacy-apis",
@@ -39,13 +41,14 @@ class Applied(NamedTuple):
 
 
 async def apply(client: Client, documents: Sequence[Document]) -> tuple[Applied, ...]:
-    """Create the objects, in order; those that exist are patched.
+    """Create the objects, in order, but Namespaces and what pods name first; those that exist are patched.
 
     Raises:
         ConfigError: The server refuses one; the message names file, object and fields. Those before it stay.
     """
     served = _Served(client)
-    return tuple([await _apply(client, served, document) for document in documents])
+    ordered = sorted(documents, key=lambda one: _FIRST.index(one.kind) if one.kind in _FIRST else len(_FIRST))
+    return tuple([await _apply(client, served, document) for document in ordered])
 
 
 async def _apply(client: Client, served: "_Served", document: Document) -> Applied:

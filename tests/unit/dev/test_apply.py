@@ -17,7 +17,10 @@ from kcr_devcluster.manifests import Document, read_documents
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\n"
 SPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: math}\n"
 SERVED = {
-    "/api/v1": [{"name": "namespaces", "kind": "Namespace", "namespaced": False}],
+    "/api/v1": [
+        {"name": "namespaces", "kind": "Namespace", "namespaced": False},
+        {"name": "serviceaccounts", "kind": "ServiceAccount", "namespaced": True},
+    ],
     "/apis/batch/v1": [
         {"name": "jobs", "kind": "Job", "namespaced": True},
         {"name": "jobs/status", "kind": "Job", "namespaced": True},
@@ -72,6 +75,17 @@ async def test_objects_are_created_where_they_belong(tmp_path: Path) -> None:
     assert server.writes == [("POST", "/api/v1/namespaces"), ("POST", "/apis/batch/v1/namespaces/default/jobs")]
     assert [str(one) for one in applied] == ["namespace/math created", "job.batch/pi created"]
     assert applied[1].key == Key("default", "pi")
+
+
+@pytest.mark.asyncio
+async def test_namespace_and_service_account_come_before_the_objects_in_them(tmp_path: Path) -> None:
+    account = SPACE.replace("Namespace", "ServiceAccount")
+    server = Server({})
+    await apply(
+        Client(server), documents(tmp_path, f"{JOB}---\n{account}---\n{SPACE}---\n{JOB.replace('name: pi', 'name: e')}")
+    )
+    written = [path.rpartition("/")[2] for _, path in server.writes]
+    assert written == ["namespaces", "serviceaccounts", "jobs", "jobs"]
 
 
 @pytest.mark.asyncio
