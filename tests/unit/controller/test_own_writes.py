@@ -267,6 +267,16 @@ async def test_deleted_object_is_pending_until_it_is_shown_terminating_or_gone()
     assert own.deleted == frozenset()
 
 
+async def test_shown_deletions_leave_no_memory_though_their_keys_never_run_again() -> None:
+    informer, own_writes = FakeInformer(Pod), OwnWrites()
+    for number in range(1000):
+        informer.add(pod := build.pod(f"pod-{number}"))
+        own_writes.await_deletion(pod.key, informer.store, pod)
+        assert own_writes.is_stale(pod.key)
+        informer.delete(pod)
+    assert len(own_writes.pending) <= 128
+
+
 async def test_deleted_object_is_left_out_for_as_long_as_its_owner_says() -> None:
     own, listed = OwnWrites().of(OWNER), ["uid-p"]
     own.expect_absence("uid-p", lambda: "uid-p" in listed)
