@@ -29,7 +29,7 @@ LABEL org.opencontainers.image.title="kcr" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 COPY --from=environment /opt/kcr /opt/kcr
-# The file system may be read-only.
-ENV PATH=/opt/kcr/bin:$PATH PYTHONDONTWRITEBYTECODE=1
+# The file system may be read-only. glibc gives large buffers back as long as its threshold does not grow: docs/guide/operate.md, Sizing.
+ENV PATH=/opt/kcr/bin:$PATH PYTHONDONTWRITEBYTECODE=1 MALLOC_MMAP_THRESHOLD_=131072
 USER 65532:65532
 ENTRYPOINT ["kcr", "run"]

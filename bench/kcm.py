@@ -60,7 +60,7 @@ CLIENT = {CREATE: Budget(1.1, beside="aiohttp")}
 REPLICAS = {what: Budget(limit, is_ratio=False) for what, limit in shards.BUDGETS.items()}
 INFORMER = {name: Budget(40_000, is_floor=True, is_ratio=False) for name in ("kcr, changes", "kcr, initial state")}
 # Requests, events, and the load of the replicas.
-PARTS = 40_000, 30_000, shards.Size(shards.BUDGET_JOBS, 10, 4, 8, rate=15.0)
+PARTS = 10_000, 30_000, shards.Size(shards.BUDGET_JOBS, 10, 4, 8, rate=15.0)
 SMALL_PARTS = 400, 500, shards.Size(6, 3, 2, 4)
 
 
