@@ -164,7 +164,6 @@ class SecretData(ResourceView, api_version="v1", kind="Secret", plural="secrets"
     data: Mapping[str, bytes] = {}
 
     def __repr__(self) -> str:
-        """Show no secret."""
         return f"{type(self).__name__}({self.key}, data={sorted(self.data)})"
 
 

@@ -41,11 +41,9 @@ class IndexSet(msgspec.Struct, frozen=True):
         return cls(_parsed(text, below))
 
     def __len__(self) -> int:
-        """Return how many indexes there are."""
         return sum(last - first + 1 for first, last in self.intervals)
 
     def __contains__(self, index: int) -> bool:
-        """Return whether an index is in the set."""
         place = bisect_right(self.intervals, index, key=_first)
         return place > 0 and index <= self.intervals[place - 1][1]
 

@@ -36,7 +36,6 @@ class PemSource(NamedTuple):
         return redacted(self, "path", "field")
 
     def __bool__(self) -> bool:
-        """Return whether there is one."""
         return bool(self.path or self.text)
 
     def read(self) -> str:

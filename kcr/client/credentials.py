@@ -48,7 +48,6 @@ class Credential(NamedTuple):
     key: str = ""
 
     def __repr__(self) -> str:
-        """Show nothing but the type."""
         return redacted(self)
 
     @classmethod
@@ -171,7 +170,6 @@ class _PluginStatus(msgspec.Struct, rename="camel"):
     expiration_timestamp: datetime | None = None
 
     def __repr__(self) -> str:
-        """Show when it ends."""
         return redacted(self, "expiration_timestamp")
 
 

@@ -81,7 +81,6 @@ class OwnWrites:
         self.leading_since = leading_since
         # The writes that stores have yet to show, by key: a key in here may have to be deferred (`defer_if_stale`).
         self.pending: dict[Key, PendingVersions] = {}
-        self._sweep_at = 64
         self._objects: dict[Key, PendingObjects] = {}
         # The member clusters with owners in here.
         self._clusters: set[str] = set()
@@ -127,12 +126,11 @@ class OwnWrites:
         """Defer a key until a store shows an object, which the server has deleted, as terminating or not at all."""
         is_shown = partial(is_running, store, shown.key, shown.metadata.uid)
         self.pending.setdefault(key, PendingVersions()).deletions.append((store, store.progress_of(shown), is_shown))
-        if len(self.pending) >= self._sweep_at:
+        if len(self.pending) % 64 == 0:
             # Keys that may never run again, as of Jobs that are gone.
-            for other, pending in self.pending.copy().items():
-                if other not in self._events and pending.timer is None and not _lagging(pending):
-                    del self.pending[other]
-            self._sweep_at = 2 * len(self.pending) + 64
+            for other in [*self.pending]:
+                if other not in self._events and not self.is_stale(other):
+                    self.forget_versions(other)
 
     def is_echo(self, key: Key, version: str) -> bool:
         """Return whether a watch event shows nothing but a write that was noted for the key; true once per write."""

@@ -146,7 +146,6 @@ class InformerHandle(Generic[R]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
         self.close()
 
 

@@ -135,7 +135,6 @@ class Store(Generic[R]):
         self._index_of("owner")
 
     def __len__(self) -> int:
-        """Return how many objects there are."""
         return len(self._objects)
 
     @property

@@ -32,7 +32,6 @@ class Entry(NamedTuple):
     value: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        """Show the file alone."""
         return redacted(self, "path")
 
 

@@ -41,7 +41,6 @@ class OidcSpec(msgspec.Struct, frozen=True, kw_only=True):
     proxy: str = ""
 
     def __repr__(self) -> str:
-        """Show who is asked, and for whom."""
         return redacted(self, "issuer", "client_id")
 
 
@@ -55,7 +54,6 @@ class _Tokens(msgspec.Struct):
     refresh_token: str = ""
 
     def __repr__(self) -> str:
-        """Show nothing but the type."""
         return redacted(self)
 
 

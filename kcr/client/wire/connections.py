@@ -79,11 +79,9 @@ class SilenceTimer:
         return cls(answer.content, seconds)
 
     def __enter__(self) -> Self:
-        """Return itself; the timer runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
 

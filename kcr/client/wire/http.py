@@ -85,13 +85,11 @@ class HttpTransport:
         return self._config.server
 
     async def __aenter__(self) -> Self:
-        """Return the transport itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close all connections."""
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -48,7 +48,6 @@ class DebugOptions(NamedTuple):
     on_listening: Callable[[str], object] = str
 
     def __repr__(self) -> str:
-        """Show no token."""
         return redacted(self, "command", "server")
 
 

@@ -78,7 +78,6 @@ class ProbeRequest(NamedTuple):
     browser: BrowserHeaders = BrowserHeaders()
 
     def __repr__(self) -> str:
-        """Show no token."""
         return redacted(self, "method", "path")
 
 
@@ -154,7 +153,6 @@ class ServerPort:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        """Close the port."""
         await self._open.aclose()
 
 

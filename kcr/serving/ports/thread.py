@@ -150,7 +150,6 @@ class ServerThread:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        """Close the port, and wait for the thread."""
         assert self._ended is not None
         with suppress(RuntimeError):  # its loop is closed: it has ended by itself
             self.loop.call_soon_threadsafe(self._over.set)

@@ -91,7 +91,6 @@ class Webhooks:
         self._logged: set[tuple[str, ...]] = set()
 
     def __bool__(self) -> bool:
-        """Return whether there are any."""
         return bool(self._endpoints)
 
     @property
