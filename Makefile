@@ -65,11 +65,12 @@ fuzz-jobs: $(STAMP)
 parity: $(STAMP)
 	@$(BIN)/python -m tests.apiserver.parity $(if $(AREA),--area $(AREA)) $(if $(ROW),--row '$(ROW)')
 
-# Asks the Python clients the same things on `kcr dev`, and on kube-apiserver where KUBEBUILDER_ASSETS has one, and writes
-# docs/reference/clients.md. CLIENT=kr8s asks one of them.
+# Asks clients in Python and JavaScript the same things on `kcr dev`, and on kube-apiserver where KUBEBUILDER_ASSETS has one, and
+# writes docs/reference/clients.md. CLIENT=kr8s asks one of them. Without npm those in JavaScript are left out.
 clients: $(STAMP)
 	@$(PYTHON) -m venv .venv-clients
 	@.venv-clients/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-clients.lock
+	@if command -v npm >/dev/null; then cd tests/clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; fi
 	@$(BIN)/python -m tests.clients $(if $(CLIENT),--client $(CLIENT))
 
 # mypy has one core where its cache is empty, for half a minute; the tests have the other one.

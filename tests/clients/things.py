@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -50,6 +51,7 @@ class Thing(NamedTuple):
         words: What happened, in words.
         arguments: The arguments of the method.
         objects: What is made before.
+        statuses: What their statuses become then, by path below the namespace's.
         result: The path of the object to look at afterwards, below the namespace's, with its API.
         fault: What goes wrong.
         late: Whether a last object is made while the thing is done.
@@ -62,6 +64,7 @@ class Thing(NamedTuple):
     words: Callable[[Happened], str]
     arguments: Sequence[Any] = ()
     objects: Sequence[Mapping[str, Any]] = ()
+    statuses: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     result: str = ""
     fault: type[Fault] = Fault
     late: bool = False
@@ -87,7 +90,29 @@ WEB = made(
 POD = {"terminationGracePeriodSeconds": 0, "containers": [{"name": "a", "image": "busybox"}]}
 RUNNER = made("v1", "Pod", "runner", spec={**POD, "containers": [{
     "name": "a", "image": "busybox", "command": ["sh", "-c", "echo one; echo two; sleep 1000"]}]})  # fmt: skip
+# Answers one line of each connection; what replaces PORT is free on this machine.
+ANSWERS = """
+import socketserver
+class Line(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(b"hello " + self.rfile.readline())
+socketserver.TCPServer.allow_reuse_address = True
+socketserver.ThreadingTCPServer(("", PORT), Line).serve_forever()
+"""
+LISTENER = made("v1", "Pod", "runner", spec={**POD, "containers": [{
+    "name": "a", "image": "python", "command": ["python3", "-c", ANSWERS],
+    "readinessProbe": {"tcpSocket": {"port": "PORT"}, "periodSeconds": 1}}]})  # fmt: skip
 IDLE = made("v1", "Pod", "idle", spec={**POD, "nodeSelector": {"no": "node"}})
+GUARDED: Mapping[str, Any] = {**IDLE, "metadata": {"name": "idle", "labels": {"app": "idle"}}}
+BUDGET = made(
+    "policy/v1", "PodDisruptionBudget", "all",
+    spec={"minAvailable": 1, "selector": {"matchLabels": {"app": "idle"}}},
+)  # fmt: skip
+# What a node and the controller of budgets would write, for servers that have neither.
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+NONE_ALLOWED = {
+    "observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+}  # fmt: skip
 PORTS = [{"name": "a", "port": 80, "targetPort": "http"}, {"name": "b", "port": 81, "targetPort": 8080}]
 FRONT = made("v1", "Service", "front", spec={"type": "LoadBalancer", "selector": {"app": "web"}, "ports": PORTS})
 POLICY = made("networking.k8s.io/v1", "NetworkPolicy", "all", spec={"podSelector": {}, "ingress": [{}]})
@@ -236,11 +261,20 @@ def _again(happened: Happened) -> str:
     return f"sent again after {about}"
 
 
+def _refused(happened: Happened) -> str:
+    posts = sum(one.method == "POST" for one in happened.seen)
+    return (failed(happened) or "returns without an error") + (f", sent {posts} times" if posts > 1 else "")
+
+
 def _patch(happened: Happened) -> str:
     sent = next((one for one in reversed(happened.seen) if one.method in ("PATCH", "PUT", "POST")), None)
     if sent is None:
         return "sends nothing"
     return PATCHES.get(sent.content_type, "PUT" if sent.method == "PUT" else sent.content_type)
+
+
+def _default_patch(happened: Happened) -> str:
+    return "; ".join(filter(None, (_patch(happened), failed(happened))))
 
 
 def _strategic(happened: Happened) -> str:
@@ -290,6 +324,8 @@ def _lease(happened: Happened) -> str:
 
 def _rotated(happened: Happened) -> str:
     tokens = [one.authorization.removeprefix("Bearer ") for one in happened.seen]
+    if tokens and not any(tokens):
+        return "no credentials are sent"
     return failed(happened) or ("the new one is used" if tokens[1] == "two" else "read again after a 401")
 
 
@@ -324,23 +360,28 @@ THINGS: Mapping[str, Thing] = {
     "bookmark": Thing("Bookmarks", "follow", plain(_bookmark), (), [EARLY], fault=Bookmarks, late=True),
     "busy-read": Thing("429 with Retry-After: 1, to a read", "read", plain(_again), ["here", 1], [HERE], fault=Busy),
     "busy-write": Thing("429 with Retry-After: 1, to a create", "create", plain(_again), fault=Busy),
-    "patch": Thing("Its patch by default", "patch", plain(_patch), [{"data": {"b": "2"}}], [HERE]),
+    "patch": Thing("Its patch by default", "patch", _default_patch, [{"data": {"b": "2"}}], [HERE]),
     "json-patch": Thing(
         "JSON patch", "json_patch", plain(_patch), [[{"op": "add", "path": "/data/b", "value": "2"}]], [HERE]),
     "merge-patch": Thing("Merge patch", "merge_patch", plain(_patch), [{"data": {"b": "2"}}], [HERE]),
     "strategic-patch": Thing(
         "Strategic merge patch of one container", "strategic_patch", plain(_strategic),
         [{"spec": {"template": {"spec": {"containers": [{"name": "b", "image": "other"}]}}}}], [WEB],
-        "apis/apps/v1/{}/deployments/web"),
+        result="apis/apps/v1/{}/deployments/web"),
     "apply": Thing("Apply", "apply", plain(_apply), ["made"]),
     "apply-conflict": Thing("Apply, with a conflict", "apply", plain(_apply), ["here"], [HERE]),
     "status": Thing(
         "Write a status", "status", plain(_status), [{"status": {"loadBalancer": {"ingress": [{"ip": "10.1.1.1"}]}}}],
-        [FRONT], "api/v1/{}/services/front"),
+        [FRONT], result="api/v1/{}/services/front"),
     "scale": Thing("Scale", "scale", plain(_scale), (), [WEB]),
     "execute": Thing("Exec: `echo hello`", "execute", plain(_value), (), [RUNNER], direct=True),
     "logs": Thing("Logs of two lines", "logs", plain(_value), (), [RUNNER], direct=True),
     "evict": Thing("Evict a pod", "evict", plain(lambda _: "evicted"), (), [IDLE]),
+    "evict-refused": Thing(
+        "Evict a pod that a budget protects", "evict", _refused, (), [GUARDED, BUDGET],
+        {"pods/idle": READY, "poddisruptionbudgets/all": NONE_ALLOWED}),
+    "forward": Thing(
+        "Port-forward, and a line each way", "forward", plain(_value), ["PORT"], [LISTENER], direct=True),
     "table": Thing("A Table", "table", plain(_value), (), [HERE]),
     "rotate": Thing(
         "`tokenFile` is rotated", "read", _rotated, ["here", 2], [HERE], fault=OldCredential, credentials="file"),

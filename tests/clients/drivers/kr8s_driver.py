@@ -1,5 +1,6 @@
 """kr8s, asynchronous."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -54,6 +55,14 @@ class Kr8s(Driver):
 
     async def logs(self) -> str:
         return "\n".join([line async for line in (await self._get(Pod, "runner")).logs()])
+
+    async def forward(self, port: int) -> str:
+        async with (await self._get(Pod, "runner")).portforward(port, local_port="auto") as local:
+            reader, writer = await asyncio.open_connection("127.0.0.1", local)
+            writer.write(b"there\n")
+            text = (await reader.read(100)).decode()
+            writer.close()
+            return text
 
     async def secret(self) -> str:
         return repr((await self._get(Secret, "key")).data["a"])
