@@ -87,6 +87,12 @@ async def test_end_of_the_process_becomes_the_exit_code(processes: EmbeddedClust
         pytest.param({"command": ["/"]}, "permission denied", id="directory"),
         pytest.param({"command": ["true"], "workingDir": "/no/such"}, "no such directory", id="working-directory"),
         pytest.param({"command": ["true", "\0"]}, "null byte", id="impossible-argument"),
+        pytest.param(
+            {"args": ["--serve"]},
+            "not found in $PATH; args are arguments of an image's entrypoint",
+            id="arguments-alone",
+        ),
+        pytest.param({"args": ["--serve"]}, "give container main a command", id="arguments-remedy"),
         pytest.param({}, 'image "app:1" has no default command here', id="nothing-to-run"),
         pytest.param({}, "give container main a command; images with one are alpine, bash", id="remedy"),
     ],

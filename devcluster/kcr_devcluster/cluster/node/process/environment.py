@@ -46,6 +46,16 @@ def no_command(container: KubeletContainer) -> str:
     )
 
 
+def unstarted(container: KubeletContainer, why: str) -> str:
+    """Return why a container's program cannot be started, with a remedy where it is the first of the args."""
+    if container.command or not container.args or not why.startswith("exec: "):
+        return why
+    return (
+        f"{why}; args are arguments of an image's entrypoint, and images are not pulled here: "
+        f"give container {container.name} a command"
+    )
+
+
 def image_name(image: str) -> str:
     """Return an image's name without registry, tag and digest."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

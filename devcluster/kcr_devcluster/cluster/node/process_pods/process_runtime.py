@@ -24,6 +24,7 @@ from kcr_devcluster.cluster.node.process.environment import (
     expand,
     hostname_of,
     no_command,
+    unstarted,
     variables_of,
 )
 from kcr_devcluster.cluster.node.process.node_root import MARK, marker, node_root
@@ -126,7 +127,7 @@ class ProcessRuntime:
             return StartDeferred("CreateContainerError", str(error), 1.0)
         except StartError as error:
             log.close()
-            return Exit(128, "StartError", str(error))
+            return Exit(128, "StartError", unstarted(container, str(error)))
         self._runs[run] = ContainerName(pod.metadata.uid, container.name)
         self._memory_limits.watch(run, pod, container)
         fall_back = container.termination_message_policy == "FallbackToLogsOnError"
