@@ -77,7 +77,7 @@ def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
         return lost
     scheduled = find_condition(pod.status.conditions, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
-        return _unscheduled(pod, scheduled.reason, f"{joined(scheduled.reason, scheduled.message)}", context)
+        return _unscheduled(pod, scheduled.reason, joined(scheduled.reason, scheduled.message), context)
     for status in statuses_of(pod):
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in STARTING:
@@ -181,7 +181,7 @@ def _not_started(pod: Pod, context: PodContext, now: datetime) -> PodProblem:
         return _problem(pod, symptom_named(warning.reason), text, context)
     if not node:
         text = f"pod {name} is not scheduled yet"
-        late = Symptom("that no scheduler has taken up", ("see whether kube-scheduler runs",))
+        late = Symptom("that no scheduler has taken up", ("see whether its scheduler runs: spec.schedulerName",))
     else:
         text = f"pod {name} has not started on {node} yet"
         late = Symptom("that the node has not started", (DESCRIBE,))
