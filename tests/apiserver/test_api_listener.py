@@ -110,6 +110,26 @@ async def test_watch_streams_and_ends_with_the_server(http: aiohttp.ClientSessio
         assert await response.content.read() == b""
 
 
+async def test_many_events_at_once_are_sent_in_parts_of_whole_lines(http: aiohttp.ClientSession) -> None:
+    names = {f"big-{number}" for number in range(80)}
+    for name in names:
+        async with http.post(CONFIG_MAPS, json=config_map(name) | {"data": {"a": "x" * 20_000}}) as created:
+            assert created.status == 201
+    parts: list[bytes] = []
+    part = b""
+    async with http.get(f"{CONFIG_MAPS}?watch=true") as response:
+        while sum(one.count(b"\n") for one in parts) < len(names):
+            data, ends = await response.content.readchunk()
+            part += data
+            if ends:
+                parts.append(part)
+                part = b""
+    assert len(parts) > 1
+    assert all(len(one) <= 256 * 1024 and one.endswith(b"\n") for one in parts)
+    events = [json.loads(line) for line in b"".join(parts).splitlines()]
+    assert {event["object"]["metadata"]["name"] for event in events} == names
+
+
 async def test_watch_is_given_up_when_its_client_goes(http: aiohttp.ClientSession, cluster: EmbeddedCluster) -> None:
     async with http.get(f"{CONFIG_MAPS}?watch=true") as response:
         assert cluster.server.open_watches == 1

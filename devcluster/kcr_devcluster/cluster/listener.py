@@ -4,6 +4,7 @@ import asyncio
 import base64
 import gzip
 import secrets
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -37,6 +38,9 @@ _KEEPALIVE_SECONDS = 3630.0
 # How many chunks of a stream are sent in a second, and at once after a pause. Faster changes are coalesced: each chunk
 # costs a TLS record and wakes up the reader, which at a thousand changes a second takes longer than the changes do.
 _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
+# A longer chunk is sent in several, of whole lines: kube-apiserver sends one for each event, and some clients copy
+# what they have for each line.
+_PART_BYTES = 256 * 1024
 # A body above this size is compressed for clients that accept it.
 _GZIP_BYTES = 128 * 1024
 
@@ -211,9 +215,10 @@ class Listener:
         try:
             await response.prepare(request)
             async for chunk in body:
-                async with asyncio.timeout(_STUCK_SECONDS):
-                    await response.write(chunk)
-                await pace.wait()
+                for part in (chunk,) if len(chunk) <= _PART_BYTES else _parts(chunk):
+                    async with asyncio.timeout(_STUCK_SECONDS):
+                        await response.write(part)
+                    await pace.wait()
             await response.write_eof()
         except ConnectionLostError:
             _abort(request)
@@ -222,6 +227,17 @@ class Listener:
         except TimeoutError:
             _log.warning("connection closed, the client reads too slowly", path=request.raw_path)
             _abort(request)
+
+
+def _parts(chunk: bytes) -> Iterator[bytes]:
+    """Cut a chunk behind lines; one that is longer than a part stays whole."""
+    start = 0
+    while start < len(chunk):
+        end = start + _PART_BYTES
+        if end < len(chunk):
+            end = chunk.rfind(b"\n", start, end) + 1 or chunk.find(b"\n", end) + 1
+        yield chunk[start : end or len(chunk)]
+        start = end or len(chunk)
 
 
 def _abort(request: web.BaseRequest) -> web.Response:
