@@ -79,7 +79,7 @@ def choose_plugins(
         text = f"{_spelled()} names {of_kcr[0]!r}, and --no-controllers leaves it out: remove one of the two"
         raise click.UsageError(text)
     has_default = DEFAULT in given or not (of_kcr if adds_own else named)
-    chosen = dict.fromkeys((*(default if has_default and not none_of_kcr else ()), *named))
+    chosen = dict.fromkeys((*(default if has_default and not none_of_kcr else ()), *of_kcr, *named))
     return tuple(name for name in chosen if name not in left_out)
 
 

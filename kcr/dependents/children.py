@@ -117,8 +117,9 @@ class Children:
                 if not isinstance(error, ApiError) or isinstance(error, ServerError):
                     unanswered[type(child), child.key] = None
                 if isinstance(error, ApiError):
-                    # An owner without a namespace is not deleted with that of its child.
-                    if owner.metadata.namespace and is_namespace_ending(error):
+                    # The end of a namespace deletes its owners, or enqueues the owner of which it is a child.
+                    space = ("", "namespaces", "", child.metadata.namespace)
+                    if (owner.metadata.namespace or space in prepared) and is_namespace_ending(error):
                         return EnsuredChildren(tuple(applied), ())
                     self._record(owner, "FailedApply", "applying", child, error)
                 raise

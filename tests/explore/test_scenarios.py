@@ -30,6 +30,15 @@ async def draws_secrets(world: World) -> None:
     secrets.token_hex()
 
 
+async def forgets_to_create(world: World) -> None:
+    world.client.create(shop(world))  # type: ignore[unused-coroutine]  # what the test is about
+
+
+async def forgets_to_settle(world: World) -> None:
+    await world.client.create(shop(world))
+    world.settled()  # type: ignore[unused-coroutine]  # what the test is about
+
+
 async def starts_a_process(world: World) -> None:
     subprocess.run(["true"], check=True)  # noqa: ASYNC221  # what the test is about
 
@@ -43,7 +52,9 @@ async def waits_for_ever(world: World) -> None:
     [
         (sleeps, "test_scenarios.py:.* sleeps sleeps in real time: use asyncio.sleep"),
         (draws, "test_scenarios.py:.* draws draws from random.choice: draw from manager.random"),
-        (draws_secrets, "test_scenarios.py:.* draws_secrets draws from the system's randomness"),
+        (draws_secrets, "draws_secrets draws from the system's randomness: .*, and passwords from a function that is"),
+        (forgets_to_create, "test_scenarios.py:.* forgets_to_create calls Writes.create and does not await it"),
+        (forgets_to_settle, "test_scenarios.py:.* forgets_to_settle calls World.settled and does not await it"),
         (starts_a_process, "test_scenarios.py:.* starts_a_process starts a process: give the operator a fake"),
         pytest.param(
             waits_for_ever, "has not ended after twelve hours .* test_scenarios.py:.* waits_for_ever",
@@ -68,6 +79,18 @@ class Drawing(ShopReconciler):
 def test_operator_that_draws_is_named_although_its_worker_catches_the_error() -> None:
     with pytest.raises(ScenarioError, match=r"test_scenarios.py:\d+ sync draws from random.random"):
         explore(create, lambda manager: attach(manager, Drawing(manager)), kinds=[Shop])
+
+
+class Forgetting(ShopReconciler):
+    """Creates nothing."""
+
+    async def sync(self, shop: Shop) -> None:
+        self.client.create(child(shop, "child"))  # type: ignore[unused-coroutine]  # what the test is about
+
+
+def test_write_that_an_operator_does_not_await_is_named() -> None:
+    with pytest.raises(ScenarioError, match=r"test_scenarios.py:\d+ sync calls Writes.create and does not await it"):
+        explore(create, lambda manager: attach(manager, Forgetting(manager)), kinds=[Shop])
 
 
 async def create(world: World) -> None:

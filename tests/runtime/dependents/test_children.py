@@ -399,6 +399,20 @@ async def test_refusal_of_a_terminating_namespace_is_no_failure_of_an_owner_in_i
         await children.ensure(tenant, wanted)
 
 
+async def test_children_in_a_namespace_that_is_a_child_wait_for_its_end() -> None:
+    manager = FakeManager(kinds=[Tenant], follow_writes=True)
+    informers = [manager.informer(Namespace), manager.informer(ConfigMap)]
+    children = kcr.Children(manager.client, manager.recorder("tenant"), informers, own_writes=kcr.OwnWrites())
+    tenant = await manager.client.create(Tenant(metadata=ObjectMeta(name="shop")))
+    page = ConfigMap(metadata=ObjectMeta(name="page", namespace="shop"))
+    wanted = [Namespace(metadata=ObjectMeta(name="shop")), page]
+    assert [child.key for child in (await children.ensure(tenant, wanted)).applied] == [Key("", "shop"), page.key]
+    await manager.client.delete(Namespace, Key("", "shop"))
+    await manager.client.delete(ConfigMap, page.key)
+    assert await children.ensure(tenant, wanted) == ((), ())
+    assert not manager.recorder("tenant").find("FailedApply")
+
+
 async def create_child_of_an_older_controller(cluster: EmbeddedCluster) -> None:
     """Write a child with create_or_patch, with a key of its data that the controller has no more."""
     other = cluster.client.with_options(field_manager="other")

@@ -10,7 +10,7 @@ from kcr.keywords import Keywords
 from kcr_devcluster.testing.explore.history import MOST_LINES, told
 from kcr_devcluster.testing.explore.options import ExploreOptions
 from kcr_devcluster.testing.explore.oracles import judge
-from kcr_devcluster.testing.explore.outside import ScenarioError
+from kcr_devcluster.testing.explore.outside import ScenarioError, all_awaited
 from kcr_devcluster.testing.explore.plans import Plan, parse, plans
 from kcr_devcluster.testing.explore.quiet import quiet
 from kcr_devcluster.testing.explore.recorder import Violation
@@ -99,7 +99,8 @@ def explore(scenario: Scenario, setup: str | Callable[..., object], options: Exp
     began = perf_counter()
     runs = Runs(scenario, setup, options)
     with quiet():
-        base = runs.run(Plan())
+        with all_awaited():
+            base = runs.run(Plan())
         _require(base, base, Plan(), options)
         _compare(base, runs.run(Plan()))
         if options.only:

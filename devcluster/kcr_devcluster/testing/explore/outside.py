@@ -1,7 +1,8 @@
 """What a scenario and an operator must not do in virtual time: named at its line instead of a hang or a chance.
 
 Real sleeps, calls out of the process and random numbers raise an error where they happen, and the error is raised once
-more at the end of the run: a reconciler may have caught it, and tried again. Code that never awaits is interrupted.
+more at the end of the run: a reconciler may have caught it, and tried again. Code that never awaits is interrupted, and
+a call that is not awaited, which does nothing, is named.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import random
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -26,6 +28,10 @@ _MOST_SECONDS = 30.0
 _SLEEP = "use asyncio.sleep, which passes in virtual time"
 _OUT = "give the operator a fake that lives in the process"
 _DRAW = "draw from manager.random, which each run begins anew"
+# That of the manager can be guessed.
+_DRAW_SECRETS = f"{_DRAW}, and passwords from a function that is given to the reconciler, by the test another one"
+# So many frames of a coroutine's call are remembered: kcr's own checks of arguments are among them.
+_ORIGIN = 4
 _AUDITED = {
     "time.sleep": ("sleeps in real time", _SLEEP),
     "socket.connect": ("connects to another process", _OUT),
@@ -89,8 +95,8 @@ def guarded(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         # The interpreter reports it from Python 3.13 on.
         stack.enter_context(_refused(guard, time, "sleep", *_AUDITED["time.sleep"]))
         # `uuid` and `secrets` draw from these.
-        stack.enter_context(_refused(guard, os, "urandom", "draws from the system's randomness", _DRAW))
-        stack.enter_context(_refused(guard, random, "_urandom", "draws from the system's randomness", _DRAW))
+        for module, name in ((os, "urandom"), (random, "_urandom")):
+            stack.enter_context(_refused(guard, module, name, "draws from the system's randomness", _DRAW_SECRETS))
         stack.enter_context(_interrupted(loop))
         _GUARDS.append(guard)
         stack.callback(_GUARDS.remove, guard)
@@ -102,6 +108,41 @@ def guarded(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             raise
     if guard.refusal is not None:
         raise guard.refusal
+
+
+@contextmanager
+def all_awaited() -> Iterator[None]:
+    """Refuse calls of the user's code whose coroutines are never awaited, while the context lives.
+
+    Not for runs with a fault: a crash leaves tasks that have not begun.
+
+    Raises:
+        ScenarioError: There was one; the message has the line.
+    """
+    forgotten: list[ScenarioError] = []
+    hook, depth = "_warn_unawaited_coroutine", sys.get_coroutine_origin_tracking_depth()
+    original: Callable[[Any], None] = getattr(warnings, hook)
+
+    def report(coroutine: Any) -> None:
+        line = _own_call([Line(*frame) for frame in coroutine.cr_origin or ()])
+        if line is None:
+            return original(coroutine)
+        call = f"calls {coroutine.__qualname__} and does not await it"
+        return forgotten.append(ScenarioError(f"explore: {line} {call}, so nothing is done: write `await` before it"))
+
+    setattr(warnings, hook, report)
+    sys.set_coroutine_origin_tracking_depth(_ORIGIN)
+    try:
+        yield
+    except BaseException as error:
+        if forgotten:
+            raise forgotten[0] from error
+        raise
+    finally:
+        sys.set_coroutine_origin_tracking_depth(depth)
+        setattr(warnings, hook, original)
+    if forgotten:
+        raise forgotten[0]
 
 
 @contextmanager
@@ -126,6 +167,11 @@ def _own_line(frame: FrameType | None) -> Line | None:
     while frame is not None:
         lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
+    return _own_call(lines)
+
+
+def _own_call(lines: list[Line]) -> Line | None:
+    """Return the first line of the user's code of a stack, the innermost line first."""
     own = own_lines(lines[::-1])[::-1]
     for line, is_own in zip(lines, own, strict=True):
         if is_own:
