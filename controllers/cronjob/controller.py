@@ -40,7 +40,7 @@ SKEW_BUCKETS = tuple(2.0**power for power in range(10))
 RIGHTS = (
     rights(CronJob, "get")
     | rights(CronJob, "patch", subresource="status")
-    # Where owner references are checked (the admission plugin OwnerReferencesPermissionEnforcement).
+    # The admission plugin OwnerReferencesPermissionEnforcement asks for it.
     | rights(CronJob, "update", subresource="finalizers")
     | rights(Job, "get", "create", "delete")
 )

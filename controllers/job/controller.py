@@ -43,13 +43,13 @@ COMPONENT = "job-controller"
 
 # Errors of the API: wait a second, then twice as long each time.
 RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
-# After SIGTERM the process ends within a second: the next one completes the work that is cut off here.
+# After SIGTERM the next process completes what is cut off here.
 GRACE_SECONDS = 0.2
 
 RIGHTS = (
     rights(Job, "get")
     | rights(Job, "patch", subresource="status")
-    # Where owner references are checked (the admission plugin OwnerReferencesPermissionEnforcement).
+    # The admission plugin OwnerReferencesPermissionEnforcement asks for it.
     | rights(Job, "update", subresource="finalizers")
     | rights(Pod, "get", "create", "patch", "delete")
 )

@@ -289,7 +289,6 @@ class JobReconciler:
                 return Outcome()
 
     async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
-        """Write the status if it differs; the returned Job has the version for the next write."""
         written = await self.actions.write_status(job, status)
         if written is not job:
             state.wrote(written)

@@ -33,7 +33,7 @@ _log = get_logger()
 LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))
 # How often deletions are summed up in the log.
 SUMMARY_SECONDS = 60.0
-# After SIGTERM the process ends within a second: the next one completes the work that is cut off here.
+# After SIGTERM the next process completes what is cut off here.
 GRACE_SECONDS = 0.2
 # When a Job is reconciled again that is paused on the server, and not yet in the store.
 _UNSEEN_PAUSE = timedelta(seconds=5)

@@ -86,7 +86,7 @@ class ObjectType(msgspec.StructMeta):
     `namespaced` (default: True). `kcr.crd_manifest` documents those for its CustomResourceDefinition.
     """
 
-    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any) -> Any:
         """Make one class of frozen values."""
         resource = _resource_type(name, options)
         inherited = next((base.crd_options for base in bases if hasattr(base, "crd_options")), CrdOptions())
@@ -114,10 +114,15 @@ def _refuse_change(self: object, name: str, value: object = None) -> None:
     raise AttributeError(f"{type(self).__name__} is frozen: make a changed copy, msgspec.structs.replace(…, {name}=…)")
 
 
+# The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
+MAX_PREFIX = 58
+# For a field of a type that a manifest cannot have.
+FIELD_REMEDY = "use a scalar, tuple, Mapping or kcr.Object, or carry it as bytes with msgspec.Raw"
+
+
 @cache
 def _fault_of(kind: type[msgspec.Struct]) -> str:
-    remedy = "use a scalar, tuple, Mapping or kcr.Object, or carry it as bytes with msgspec.Raw"
-    name = ""
+    remedy, name = FIELD_REMEDY, ""
     try:
         # Those of kcr have right ones, and many.
         for field in () if kind.__module__.startswith("kcr.") else msgspec.structs.fields(kind):

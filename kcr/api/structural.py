@@ -28,7 +28,7 @@ from msgspec.structs import FieldInfo, fields
 
 from kcr.api import codec
 from kcr.api.markers import ListType, Validation
-from kcr.api.meta import Condition, MicroTime, ObjectMeta, Resource
+from kcr.api.meta import FIELD_REMEDY, Condition, MicroTime, ObjectMeta, Resource
 from kcr.api.selectors import LabelSelector
 
 _SECTION = re.compile(r"^(Args|Attributes|Example|Examples|Note|Notes|Raises|Returns|Source|Yields):", re.MULTILINE)
@@ -232,10 +232,9 @@ def _schema(of: Any, place: _Place) -> Schema:
         return _members(tuple(one.value for one in of), place)
     if isinstance(of, type) and issubclass(of, msgspec.Struct):
         return _object(of, place)
-    raise place.error(*_FAULTS.get(of, (f"{getattr(of, '__name__', of)} has no schema", _REMEDY)))
+    raise place.error(*_FAULTS.get(of, (f"{getattr(of, '__name__', of)} has no schema", FIELD_REMEDY)))
 
 
-_REMEDY = "use a scalar, tuple, Mapping or kcr.Object, or carry it as bytes with msgspec.Raw"
 _FAULTS: Mapping[Any, tuple[str, str]] = {
     Any: ("it has no type", "give it one, or carry it as bytes with msgspec.Raw"),
     object: ("it has no type", "give it one, or carry it as bytes with msgspec.Raw"),

@@ -8,11 +8,9 @@ is idempotent: it is repeated under the same name until it is answered, and the 
 from random import Random
 from typing import NamedTuple
 
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import MAX_PREFIX, Key, Resource
 from kcr.client.context import GeneratedName
 
-# The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
-MAX_PREFIX = 58
 # As the server draws them: no vowels and nothing that resembles another letter, so that no words appear.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LENGTH = 5

@@ -193,7 +193,8 @@ class InformerCache:
         chosen = disjoint(selections)
         kind = chosen[0].kind
         if kind in self._informers or kind in self._selected:
-            raise ValueError(f"{kind.resource.display}: select before the kind is used, and once: beside others that use it, such as job, run in a process of your own")
+            remedy = "beside others that use it, such as job, run in a process of your own"
+            raise ValueError(f"{kind.resource.display}: select before the kind is used, and once: {remedy}")
         self._selected[kind] = chosen
 
     def informer(self, kind: type[R]) -> Informer[R]:

@@ -7,12 +7,10 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.batch import COMPLETION_INDEX, Job, is_indexed
-from kcr.api.meta import Object, ObjectMeta, controller_reference
+from kcr.api.meta import MAX_PREFIX, Object, ObjectMeta, controller_reference
 from kcr.api.pods import PodToCreate, pod_from_template
 from kcr.controllers.job.decisions.pods import FAILURE_COUNT, IGNORED_FAILURE_COUNT, TRACKING_FINALIZER
 
-# The server cuts the prefix of a generated name to this: a pod's name is a label value elsewhere, of 63 characters.
-MAX_PREFIX = 58
 # Where a container finds the index of its pod.
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 

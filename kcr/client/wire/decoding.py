@@ -334,8 +334,7 @@ def error_from(code: int, headers: Mapping[str, str], body: bytes, method: str =
             kind=status.kind,
             reason=status.reason,
             message=f"HTTP 404: the server does not know {path}; is the kind installed there (by its "
-            "CustomResourceDefinition, in tests by kinds=[…] of FakeManager, EmbeddedCluster and the marks kcr_cluster "
-            "and kcr_apiserver), and are its api_version, plural and namespace right?",
+            "CustomResourceDefinition, in tests by kinds=[…]), and are its api_version, plural and namespace right?",
         )
     elif not (status.message or status.reason):
         said = body[:256].decode(errors="replace").strip()

@@ -401,8 +401,8 @@ async def test_refusal_of_a_terminating_namespace_is_no_failure_of_an_owner_in_i
 
 async def test_children_in_a_namespace_that_is_a_child_wait_for_its_end() -> None:
     manager = FakeManager(kinds=[Tenant], follow_writes=True)
-    informers = [manager.informer(Namespace), manager.informer(ConfigMap)]
-    children = kcr.Children(manager.client, manager.recorder("tenant"), informers, own_writes=kcr.OwnWrites())
+    kinds = manager.informer(Namespace), manager.informer(ConfigMap)
+    children = kcr.Children(manager.client, manager.recorder("tenant"), kinds, own_writes=kcr.OwnWrites())
     tenant = await manager.client.create(Tenant(metadata=ObjectMeta(name="shop")))
     page = ConfigMap(metadata=ObjectMeta(name="page", namespace="shop"))
     wanted = [Namespace(metadata=ObjectMeta(name="shop")), page]

@@ -58,5 +58,5 @@ async def test_manager_keeps_what_was_selected_and_nothing_else(
 async def test_selection_comes_before_the_first_use(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(0))
     manager.store(ConfigMap)
-    with pytest.raises(ValueError, match="configmaps: select before the kind is used"):
+    with pytest.raises(ValueError, match=r"configmaps: select before .*, and once: beside others"):
         manager.select(Selection(ConfigMap, "default"))
