@@ -108,14 +108,14 @@ def merged(explanation: Explanation, other: Explanation) -> Explanation:
         remedies = _distinct(explanation.remedies, other.remedies)
         return replace(explanation, reasons=reasons, remedies=remedies, webhook=webhook)
     adds = explanation.code not in _SILENT
-    # The name of a condition is no verb.
-    verb = "it is " if explanation.headline[:1].isupper() else "it "
+    # A condition is no verb.
+    verb = "is " * explanation.headline[:1].isupper()
     return replace(
         explanation,
         code=other.code,
         headline=other.headline,
         steps=explanation.steps if adds else (),
-        reasons=_distinct(other.reasons, (verb + explanation.headline,) if adds else (), explanation.reasons),
+        reasons=_distinct(other.reasons, (f"it {verb}{explanation.headline}",) if adds else (), explanation.reasons),
         remedies=_distinct(other.remedies, explanation.remedies if adds else ()),
         webhook=webhook,
     )

@@ -101,8 +101,8 @@ def digest_of(job: Job, pods: Iterable[Pod]) -> FailureDigest:
 
 
 def failed_container(pod: Pod) -> ContainerStatus | None:
-    """Return the container that made a pod fail, the first that ended badly; None when none did."""
-    ends = ((status, status.state.terminated) for status in statuses_of(pod))
+    """Return the container that made a pod fail, main ones before sidecars; None when none ended badly."""
+    ends = ((status, status.state.terminated) for status in (*pod.status.container_statuses, *statuses_of(pod)))
     return next((status for status, end in ends if end is not None and end.exit_code), None)
 
 

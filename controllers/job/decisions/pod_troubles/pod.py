@@ -11,6 +11,7 @@ from kcr.api.durations import human_duration
 from kcr.api.explanation import Code, Explanation, ago, counted, deletion_case, owner_text
 from kcr.api.meta import ObjectMeta, controller_of
 from kcr.api.pods import is_ready, is_terminal
+from kcr.controllers.job.decisions.pod_troubles.failures import failed_container
 from kcr.controllers.job.decisions.pod_troubles.problems import (
     PATIENCE,
     PodContext,
@@ -65,16 +66,16 @@ def _ended(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation 
         return Explanation(Code.FINISHED, "has succeeded", reasons=tuple(_ends(pod, now)))
     if pod.status.phase != "Failed":
         return None
-    namespace, name = pod.metadata.namespace, pod.metadata.name
-    ends = list(_ends(pod, now, failed=True))
-    why = joined(pod.status.reason, pod.status.message)
-    headline = f"has failed: {why or next(iter(ends), 'no container says why')}"
+    facts = [joined(pod.status.reason, pod.status.message), *reversed([*_ends(pod, now, failed=True)])]
+    headline, *reasons = [*filter(None, facts)] or ["no container says why"]
     remedies = []
-    if ends:
-        remedies.append(f"see its output: kubectl -n {namespace} logs {name}")
+    if (container := failed_container(pod)) is not None:
+        remedies.append(
+            f"see its output: kubectl -n {pod.metadata.namespace} logs {pod.metadata.name} -c {container.name}"
+        )
     if pod.status.reason == "Evicted":
         remedies.append(f"see what its node lacks: kcr explain node/{pod.spec.node_name}")
-    return Explanation(Code.PODS_NOT_READY, headline, (), tuple(ends if why else ends[1:]), tuple(remedies))
+    return Explanation(Code.PODS_NOT_READY, f"has failed: {headline}", (), tuple(reasons), tuple(remedies))
 
 
 def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[str]:
@@ -84,19 +85,9 @@ def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[
             yield f"container {status.name} ended {ago(end.finished_at, now)} with {exit_text(end)}"
 
 
-def _with_problem(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    return _case_of(problem_of(pod, context, now))
-
-
-def _restarted(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    return _case_of(restarts_of(pod, context, now))
-
-
-def _unready(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    return _case_of(unready_of(pod, context, now))
-
-
-def _case_of(problem: PodProblem | None) -> Explanation | None:
+def _obstructed(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
+    found = (find(pod, context, now) for find in (problem_of, restarts_of, unready_of))
+    problem = next(filter(None, found), None)
     if problem is None:
         return None
     clause = problem.symptom.clause
@@ -104,7 +95,7 @@ def _case_of(problem: PodProblem | None) -> Explanation | None:
         Code.PODS_NOT_READY if clause else Code.RUNNING,
         problem.symptom.statement if clause else "starts",
         reasons=(_of_itself(problem),),
-        remedies=tuple(problem.remedies),
+        remedies=problem.remedies,
     )
 
 
@@ -124,7 +115,7 @@ def _runs(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation:
 
 
 # The first to hold is the headline; the last one always holds.
-_RULES: tuple[Rule, ...] = (_deleted, _ended, _with_problem, _restarted, _unready, _runs)
+_RULES: tuple[Rule, ...] = (_deleted, _ended, _obstructed, _runs)
 
 
 def change_of(metadata: ObjectMeta) -> str:

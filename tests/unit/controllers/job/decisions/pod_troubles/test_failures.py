@@ -9,7 +9,10 @@ from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Condition, PodCondition
 from kcr.controllers.job.decisions.pod_troubles.failures import cause_of, digest_of, end_text, termination_message
-from tests.kit.builders import ago, exits, job, pod, policy
+from kcr.controllers.job.decisions.pod_troubles.pod import explain_pod
+from kcr.controllers.job.decisions.pod_troubles.problems import PodContext
+from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
+from tests.kit.builders import NOW, ago, exits, job, pod, policy
 
 
 def failed(name: str, exit_code: int, *, index: int | None = None, seconds: float = 10) -> Pod:
@@ -83,6 +86,27 @@ def test_pod_that_ended_last_is_named() -> None:
     last = digest_of(job(), pods).last
     assert last is not None
     assert end_text(last) == "pod pi-b (index 4): container c: exit code 2"
+
+
+def test_main_container_is_to_blame_before_its_sidecar() -> None:
+    one = failed("pi-a", 7)
+    (side,) = failed("pi-b", 137).status.container_statuses
+    sidecars = (msgspec.structs.replace(side, name="side"),)
+    one = msgspec.structs.replace(one, status=msgspec.structs.replace(one.status, init_container_statuses=sidecars))
+    assert end_text(one) == "pod pi-a: container c: exit code 7"
+    alone = msgspec.structs.replace(one, status=msgspec.structs.replace(one.status, container_statuses=()))
+    assert end_text(alone) == "pod pi-a: container side: exit code 137 (SIGKILL)"
+
+
+def test_output_of_a_failed_pod_is_that_of_its_failed_container() -> None:
+    end = {"terminated": {"exitCode": 5, "finishedAt": ago(60)}}
+    status = {
+        "phase": "Failed", "initContainerStatuses": [{"name": "i", "state": end}], "containerStatuses": [{"name": "c"}],
+    }  # fmt: skip
+    one = msgspec.convert({"metadata": {"name": "a", "namespace": "default"}, "status": status}, DetailedPod)
+    found = explain_pod(one, PodContext(), NOW)
+    assert found.headline == "has failed: container i ended 60s ago with exit code 5"
+    assert found.remedies == ("see its output: kubectl -n default logs a -c i",)
 
 
 def test_disruption_is_part_of_the_cause() -> None:
