@@ -91,16 +91,25 @@ class TracebackOnce:
 
 
 def as_plain_line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
-    """Render a record as a line of talk, `Warning: watch closed (kind=pods)`, with its traceback below."""
+    """Render a record as a line of talk, `Warning: site default/a: it failed (retries=1)`, its traceback below."""
     mark = _MARKS.get(fields.pop("level", ""), "")
     # Warnings of a server are quoted, as by kubectl.
     event = fields.pop("event", "")
     event = fields.pop("warning", event)
     fields.pop("timestamp", None)
     trace = fields.pop("exception", "")
-    details = details_of(fields)
-    line = printable(f"{mark}{event} ({details})" if details else f"{mark}{event}")
+    line = f"{mark}{who_of(fields)}{event}"
+    line = printable(f"{line} ({details})" if (details := details_of(fields)) else line)
     return f"{line}\n{trace}" if trace else line
+
+
+def who_of(fields: MutableMapping[str, Any]) -> str:
+    """Remove the controller and its key from a record, and return them: `website default/shop: `."""
+    if "controller" not in fields:
+        return ""
+    controller, namespace = fields.pop("controller"), fields.pop("namespace", "")
+    key = f"{namespace}/{name}" if (name := fields.pop("name", "")) and namespace else name
+    return f"{controller} {key}: " if key else f"{controller}: "
 
 
 def details_of(fields: MutableMapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from kcr.stacks import await_stack
 from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr.testing.plugin import SEED
 
@@ -24,7 +25,8 @@ async def kcr_clock(request: pytest.FixtureRequest) -> AsyncIterator[VirtualCloc
     yield clock
     if not loop.stalled:
         await clock.settle()
-        left = sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        left = sorted(f"{task.get_name()}: {await_stack(task)}" for task in tasks)
         if left:
             pytest.fail(f"tasks left behind: {', '.join(left)}")
 

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from kcr.log import is_configured
-from kcr.log.lines import Stderr, TracebackOnce, details_of
+from kcr.log.lines import Stderr, TracebackOnce, details_of, who_of
 from kcr.testing.loop import VirtualLoop
 
 # Fields of no use in a test: the order of lines and their time identify the reconcile.
@@ -83,7 +83,7 @@ class _ShortLines:
             fields.pop("event", ""),
             fields.pop("exception", ""),
         )
-        who = _who(fields)
+        who = who_of(fields)
         details = details_of(fields)
         line = f"{seconds:>9}  {level:7}  {who}{event}{f' ({details})' if details else ''}"
         return f"{line}\n{trace}" if trace else line
@@ -99,11 +99,3 @@ class _ShortLines:
         if self._began is None:
             self._began = loop.time()
         return f"{loop.time() - self._began:.1f}"
-
-
-def _who(fields: MutableMapping[str, Any]) -> str:
-    if "controller" not in fields:
-        return ""
-    controller, namespace = fields.pop("controller"), fields.pop("namespace", "")
-    key = f"{namespace}/{name}" if (name := fields.pop("name", "")) and namespace else name
-    return f"{controller} {key}: " if key else f"{controller}: "

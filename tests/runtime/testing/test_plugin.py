@@ -90,7 +90,7 @@ def test_mark_brings_loop_clock_and_checks_and_spares_other_tests(pytester: pyte
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=12, failed=1, errors=5)
-    result.stdout.fnmatch_lines(["*tasks left behind: forgotten*"])  # TK-3
+    result.stdout.fnmatch_lines(["*tasks left behind: forgotten: locks.py:* wait"])  # TK-3
     result.stdout.fnmatch_lines(["*MutatedError: configmaps default/colors: changed inside the store*"])
     result.stdout.fnmatch_lines(["*MutatedError: configmaps default/server-colors: changed inside the store*"])
     result.stdout.fnmatch_lines(["*MutatedError: configmaps default/plain-colors: changed inside the store*"])

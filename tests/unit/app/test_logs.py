@@ -73,6 +73,17 @@ def test_plain_lines_show_the_same_traceback_once(capsys: pytest.CaptureFixture[
     assert printed.count("Traceback") == 2
 
 
+def test_plain_line_begins_with_the_controller_and_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("plain", "info")
+    get_logger().warning("late", retries=1, name="a", controller="site", namespace="default")
+    get_logger().warning("late", name="one", namespace="", controller="site")
+    get_logger().warning("late", controller="site")
+    printed = capsys.readouterr().err.splitlines()
+    assert printed == [
+        "Warning: site default/a: late (retries=1)", "Warning: site one: late", "Warning: site: late"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_same_traceback_is_shown_once_in_every_form(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs(form, "info")

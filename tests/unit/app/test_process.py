@@ -125,7 +125,7 @@ def test_stuck_reconcile_alone_is_named_at_the_end() -> None:
     assert ended.returncode == 128 + signal.SIGTERM
     cancelled, named = ended.stderr.splitlines()
     assert cancelled == (
-        "Warning: reconciles cancelled, shutdown timed out (controller=stuck, after_seconds=0.1, keys=['default/a'])"
+        "Warning: stuck: reconciles cancelled, shutdown timed out (after_seconds=0.1, keys=['default/a'])"
     )
     assert named.startswith("Error: task does not end (task=stuck worker 0, where=")
     assert "reconcile > tasks.py" in named
