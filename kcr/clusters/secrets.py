@@ -103,7 +103,7 @@ def read_kubeconfig(found: bytes | None, origin: str) -> ClusterConfig:
     if not found:
         raise ConfigError(f"{origin} is missing or empty: put a kubeconfig into it")
     try:
-        value = yaml.load(found, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        value = next(yaml.load_all(found, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), None)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""

@@ -120,7 +120,7 @@ def _read(path: str) -> dict[str, Any]:
 
     try:
         with open(path, encoding="utf-8") as file:
-            found = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            found = next(yaml.load_all(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), None)
     except OSError as error:
         raise ConfigError(f"kubeconfig {path}: {error.strerror}; check the path and its permissions") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

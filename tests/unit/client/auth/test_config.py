@@ -96,6 +96,13 @@ def test_files_are_merged_and_the_first_word_counts(tmp_path: Path) -> None:
     assert load_config(context="two", environ=environ).server == "https://two.example:6443"
 
 
+def test_first_document_of_a_file_is_read_as_kubectl_does(tmp_path: Path) -> None:
+    path = written(tmp_path, config("one"))
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("\n---\nkind: Other\n")
+    assert load_config(path).server == "https://one.example:6443"
+
+
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     with pytest.raises(ConfigError, match=rf"^kubeconfig {missing} does not exist; correct its path"):
