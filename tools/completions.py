@@ -71,7 +71,7 @@ def _parameter(parameter: click.Parameter) -> str:
 def _short(text: str) -> str:
     """Return the beginning of a help, for the list that a shell shows."""
     assert "|" not in text, text
-    return re.split(r"(?<=.{14})[:;.] |(?<=.{25}), |[.]$", text)[0]
+    return re.split(r"(?<=.{14})[:;.] |(?<=.{20})(, | (?=\(|such as|if|unless|instead))|[.]$", text)[0]
 
 
 def _values(kind: Any) -> tuple[str, Iterable[str]]:
