@@ -74,7 +74,7 @@ class HandlingGate(Handler[Any]):
 
 def object_in(store: Store[Any] | None, key: Key) -> Resource | None:
     """Return the object of a key; None without one, and of a store that shows none: its readers report that."""
-    return store.get(key) if store is not None and store.synced and not store.is_closed else None
+    return store.get(key) if store is not None and store.synced and not store.progress.is_closed else None
 
 
 def is_paused(obj: Resource) -> bool:

@@ -162,13 +162,14 @@ class Outcomes:
         key = run.key
         # A success ends the backoff, also one that asks for its key again.
         self._reset(key)
-        self._end_outage(key)
+        if self._unanswered_keys:
+            self._end_outage(key)
         if self._waits.parked:
             self._waits.end(key)
         if requeue_after is None:
             run.outcome = "success"
             return
-        delay = max(requeue_after, 0.0)
+        delay = requeue_after if requeue_after > 0 else 0.0
         run.outcome, run.detail = "requeue_after", delay
         # Asked for while the key is being processed: afterwards the queue knows no priority of it.
         priority = self._queue.priority(key) if priority is None else priority
@@ -212,7 +213,8 @@ class Outcomes:
     def _reset(self, key: Key) -> None:
         self._queue.forget(key)
         self._backoff.forget(key)
-        self._ending.discard(key)
+        if self._ending:
+            self._ending.discard(key)
 
     def _wait(self, run: ReconcileRun, waits: tuple[WaitFor, ...]) -> Exception | None:
         """Park a key that waits for objects; return why that is a failure, or None."""

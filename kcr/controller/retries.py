@@ -151,7 +151,8 @@ class Backoff:
 
     def forget(self, key: Key) -> None:
         """Drop the failures of a key: it has succeeded, or is another replica's."""
-        self.end(key)
+        if self._waits or self._states:
+            self.end(key)
         if self._limit is not None:
             self._limit.forget(key)
 

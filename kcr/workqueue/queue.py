@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kcr.annotations import is_number, shown
-from kcr.arguments import check_of_call, checked, checked_on_failure, ran, refuse
+from kcr.arguments import check_of_call, checked, ran, refuse
 from kcr.errors import QueueClosedError, described
 from kcr.log import get_logger
 from kcr.metrics import QueueMetrics
@@ -194,7 +194,6 @@ class WorkQueue(Generic[K]):
         if self._getters:
             self._wake_getter()
 
-    @checked_on_failure
     def add_after(self, key: K, seconds: float, priority: int = 0, reason: Reason | None = None) -> None:
         """Add the key after `seconds`, at once if that is zero or less.
 
@@ -206,16 +205,14 @@ class WorkQueue(Generic[K]):
             priority: As for `add`. A reconciler that delays its own key keeps the priority with `priority(key)`.
             reason: As for `add`.
         """
+        if type(seconds) is not float or not seconds < inf or type(priority) is not int:
+            check_of_call(WorkQueue.add_after)((self, key, seconds, priority), {})
         if self._closed or get_ident() != self._thread:
             self._forward(self.add_after, key, seconds, priority, reason)
             return
         if seconds <= 0:
             self.add(key, priority, reason)
             return
-        if not seconds < inf:
-            check_of_call(WorkQueue.add_after)((self, key, seconds), {})
-        if type(priority) is not int:
-            check_priority(priority)
         if self._metrics is not None:
             self._metrics.retry()
         self._delayed.add(key, seconds, priority, reason)
