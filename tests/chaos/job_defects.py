@@ -11,7 +11,7 @@ DEFECTS = (
     # What is pending for a Job of the same name that is gone, such as a create without an answer.
     defect(
         "own-writes-by-name-only",
-        Edit("find", "A is not None and A.uid == B", "A is not None"),
+        Edit("find", "A is None or A.uid != B", "A is None"),
         Edit("forget", "A._objects.pop(B, None)", "A._objects.get(B)"),
     ),
     # The order of endings.
