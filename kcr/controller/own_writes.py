@@ -81,6 +81,8 @@ class OwnWrites:
         self.leading_since = leading_since
         # The writes that stores have yet to show, by key: a key in here may have to be deferred (`defer_if_stale`).
         self.pending: dict[Key, PendingVersions] = {}
+        # The size at which shown writes are swept. It doubles, so that a key costs a constant.
+        self._sweep_at = 64
         self._objects: dict[Key, PendingObjects] = {}
         # The member clusters with owners in here.
         self._clusters: set[str] = set()
@@ -125,12 +127,14 @@ class OwnWrites:
     def await_deletion(self, key: Key, store: Store[Any], shown: Resource) -> None:
         """Defer a key until a store shows an object, which the server has deleted, as terminating or not at all."""
         is_shown = partial(is_running, store, shown.key, shown.metadata.uid)
-        self.pending.setdefault(key, PendingVersions()).deletions.append((store, store.progress_of(shown), is_shown))
-        if len(self.pending) % 64 == 0:
+        pending = self.pending.setdefault(reconciled_key(key), PendingVersions())
+        pending.deletions.append((store, store.progress_of(shown), is_shown))
+        if len(self.pending) >= self._sweep_at:
             # Keys that may never run again, as of Jobs that are gone.
             for other in [*self.pending]:
                 if other not in self._events and not self.is_stale(other):
                     self.forget_versions(other)
+            self._sweep_at = 2 * len(self.pending) + 64
 
     def is_echo(self, key: Key, version: str) -> bool:
         """Return whether a watch event shows nothing but a write that was noted for the key; true once per write."""

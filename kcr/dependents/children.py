@@ -108,14 +108,14 @@ class Children:
         if owner.metadata.deletion_timestamp is not None:
             return EnsuredChildren((), ())
         known = self._own_writes.of(owner).applied
-        unanswered = self._own_writes.unanswered.setdefault(reconciled_key(owner.key), {})
+        key, unanswered = reconciled_key(owner.key), self._own_writes.unanswered
         applied: list[Resource] = []
         for ident, child in prepared.items():
             try:
                 made = await self._apply(owner, child, known.get(ident))
             except BaseException as error:
                 if not isinstance(error, ApiError) or isinstance(error, ServerError):
-                    unanswered[type(child), child.key] = None
+                    unanswered.setdefault(key, {})[type(child), child.key] = None
                 if isinstance(error, ApiError):
                     # The end of a namespace deletes its owners, or enqueues the owner of which it is a child.
                     space = ("", "namespaces", "", child.metadata.namespace)
@@ -124,10 +124,9 @@ class Children:
                     self._record(owner, "FailedApply", "applying", child, error)
                 raise
             if made is not None:
-                unanswered.pop((type(child), child.key), None)
                 known[ident] = made[1]
                 applied.append(made[0])
-        unanswered.clear()
+        unanswered.pop(key, None)
         for ident in known.keys() - prepared.keys():
             del known[ident]
         return EnsuredChildren(tuple(applied), await self._prune(owner, prepared))

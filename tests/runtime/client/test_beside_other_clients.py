@@ -1,7 +1,7 @@
 """A program that uses kcr together with another client on one object: a Lease, a ConfigMap, a finalizer."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -66,17 +66,24 @@ async def renewals(client: Client, clock: VirtualClock, seconds: float = 4.5) ->
     return len(times) - 1
 
 
+async def replace_by_turns(leases: Any, clock: VirtualClock, change: Callable[[Any, int], None]) -> None:
+    """Change the Lease ten times through another client, at every phase of a second: none may be a whole one."""
+    for turn in range(10):
+        await clock.advance(1.3)
+        read = await leases.read_namespaced_lease(KEY.name, KEY.namespace)
+        change(read, turn)
+        await leases.replace_namespaced_lease(KEY.name, KEY.namespace, read)
+
+
 async def test_lease_that_another_client_writes_back_is_renewed(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, library: Any
 ) -> None:
+    def label(lease: Any, turn: int) -> None:
+        lease.metadata.labels = {"turn": str(turn)}
+
     leases = library.client.CoordinationV1Api(api_client(kcr_cluster.client))
     async with leading(Client(kcr_cluster.transport), kcr_clock):
-        for turn in range(10):
-            # Times of every phase of a second, so that one of them would be whole if kcr ever wrote one.
-            await kcr_clock.advance(1.3)
-            read = await leases.read_namespaced_lease(KEY.name, KEY.namespace)
-            read.metadata.labels = {"turn": str(turn)}
-            await leases.replace_namespaced_lease(KEY.name, KEY.namespace, read)
+        await replace_by_turns(leases, kcr_clock, label)
         assert await renewals(kcr_cluster.client, kcr_clock) >= 2
         lease = await kcr_cluster.client.get(Lease, KEY)
         assert (lease.metadata.labels, lease.spec.holder_identity) == ({"turn": "9"}, "kcr")
@@ -85,13 +92,12 @@ async def test_lease_that_another_client_writes_back_is_renewed(
 async def test_lease_that_another_client_renews_for_the_same_holder_is_renewed(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, library: Any
 ) -> None:
+    def renew(lease: Any, turn: int) -> None:
+        lease.spec.renew_time = kcr_clock.now().replace(microsecond=turn + 1)
+
     leases = library.client.CoordinationV1Api(api_client(kcr_cluster.client))
     async with leading(Client(kcr_cluster.transport), kcr_clock):
-        for turn in range(10):
-            await kcr_clock.advance(1.3)
-            read = await leases.read_namespaced_lease(KEY.name, KEY.namespace)
-            read.spec.renew_time = kcr_clock.now().replace(microsecond=turn + 1)
-            await leases.replace_namespaced_lease(KEY.name, KEY.namespace, read)
+        await replace_by_turns(leases, kcr_clock, renew)
         assert await renewals(kcr_cluster.client, kcr_clock) >= 2
         assert (await kcr_cluster.client.get(Lease, KEY)).spec.lease_transitions == 0
 

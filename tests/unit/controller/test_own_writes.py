@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.client.context import writing
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.informer import Store, Trigger
 from kcr.testing import FakeInformer, VirtualClock, build
@@ -275,6 +276,15 @@ async def test_shown_deletions_leave_no_memory_though_their_keys_never_run_again
         assert own_writes.is_stale(pod.key)
         informer.delete(pod)
     assert len(own_writes.pending) <= 128
+
+
+async def test_deletion_of_a_reconcile_in_a_member_defers_the_key_of_that_member() -> None:
+    informer, own_writes = FakeInformer(Pod), OwnWrites()
+    informer.add(pod := build.pod("p"))
+    with writing(owner=KEY.in_cluster("east")):
+        own_writes.await_deletion(KEY, informer.store, pod)
+    assert own_writes.is_stale(KEY.in_cluster("east"))
+    assert not own_writes.is_stale(KEY)
 
 
 async def test_deleted_object_is_left_out_for_as_long_as_its_owner_says() -> None:
