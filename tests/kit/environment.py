@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 
 _PREFIX, _ASIDE = "KCR_", "SUITE_"
 # Of the shell's terminal, which the tests do not write to.
-_TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+_TERMINAL = ("TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 
 
 def set_aside(environ: MutableMapping[str, str]) -> None:
