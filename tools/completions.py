@@ -1,7 +1,8 @@
 """The options of kcr's commands, for shells that complete them: `python -m tools.completions` writes the table.
 
 A command is imported to be run, and most of them import a client. A shell that completes options waits for that, so it
-reads `kcr/cli/completions.json` in its place. `make test` compares the table with the commands.
+reads `kcr/cli/completions.json` in its place, and for the commands of kcr-devcluster the table in that package. `make
+test` compares the tables with the commands.
 """
 
 import json
@@ -17,14 +18,22 @@ from kcr.app.fields import PATHS, OptionField
 from kcr.app.plugins import VARIABLES, find_plugins, variables_of, variables_of_options
 from kcr.cli.main import COMMANDS, cli
 
-TABLE = Path(__file__).parents[1] / "kcr" / "cli" / "completions.json"
+_ROOT = Path(__file__).parents[1]
+# The tables by the package that carries the commands, or their modules.
+TABLES = {
+    "kcr": _ROOT / "kcr" / "cli" / "completions.json",
+    "kcr_devcluster": _ROOT / "devcluster" / "kcr_devcluster" / "completions.json",
+}
 
 
-def table() -> str:
-    """Return the table, one command a line."""
-    commands = {name: _command(one) for name, one in _commands().items()}
-    # Where there is a development cluster, its command can be imported.
-    del commands["dev"]["parameters"]
+def table(package: str) -> str:
+    """Return the table of a package, one command a line; kcr's has the help of all commands."""
+    homes = {point.name: point.value.partition(".")[0] for point in entry_points(group="kcr.commands")}
+    commands = {
+        name: _command(one) if homes.get(name, "kcr") == package else {"help": _help_of(one)}
+        for name, one in _commands().items()
+        if package in ("kcr", homes.get(name))
+    }
     lines = [f"{json.dumps(name)}:{json.dumps(one, separators=(',', ':'))}" for name, one in commands.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -47,11 +56,15 @@ def _commands() -> dict[str, click.Command]:
 
 
 def _command(command: click.Command) -> dict[str, Any]:
-    help_text = command.get_short_help_str(limit=100)
+    help_text = _help_of(command)
     if isinstance(command, click.Group):
         return {"help": help_text, "commands": {name: _command(one) for name, one in command.commands.items()}}
     parameters = [_parameter(one) for one in command.params if not getattr(one, "hidden", False)]
     return {"help": help_text, "parameters": parameters}
+
+
+def _help_of(command: click.Command) -> str:
+    return command.get_short_help_str(limit=100)
 
 
 def _parameter(parameter: click.Parameter) -> str:
@@ -89,7 +102,8 @@ def _values(kind: Any) -> tuple[str, Iterable[str]]:
 def main() -> None:
     """Write the tables."""
     VARIABLES.write_text(variables(), encoding="utf-8")
-    TABLE.write_text(table(), encoding="utf-8")
+    for package, path in TABLES.items():
+        path.write_text(table(package), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ clients and servers, for which a shell would wait.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,17 +24,26 @@ _SHELLS = ("bash", "fish", "zsh")
 
 
 @cache
-def outlines() -> Mapping[str, Any]:
-    """Return the parameters of the commands by name."""
-    found: Mapping[str, Any] = json.loads(Path(__file__).with_name("completions.json").read_text(encoding="utf-8"))
+def outlines(package: str = "kcr.cli") -> Mapping[str, Any]:
+    """Return the commands by name: the line in the help, and the parameters.
+
+    kcr knows of the commands of kcr-devcluster that line alone; their parameters are in that package.
+    """
+    (folder,) = import_module(package).__path__
+    found: Mapping[str, Any] = json.loads(Path(folder, "completions.json").read_text(encoding="utf-8"))
     return found
 
 
-def outline(name: str, found: Mapping[str, Any]) -> click.Command:
+def outline(name: str) -> click.Command:
     """Return a command that can be completed, and not called."""
+    found = outlines()[name]
+    return _command(name, found if len(found) > 1 else outlines("kcr_devcluster")[name])
+
+
+def _command(name: str, found: Mapping[str, Any]) -> click.Command:
     commands = found.get("commands")
     if commands is not None:
-        made = {part: outline(part, one) for part, one in commands.items()}
+        made = {part: _command(part, one) for part, one in commands.items()}
         return click.Group(name, commands=made, short_help=found["help"])
     return click.Command(name, params=[_parameter(one) for one in found["parameters"]], short_help=found["help"])
 

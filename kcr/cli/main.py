@@ -42,16 +42,16 @@ class Commands(click.Group):
         Raises:
             ConfigError: The package that adds it cannot be imported, or adds something else.
         """
-        if ctx.resilient_parsing and cmd_name in outlines() and cmd_name != "dev":
-            return outline(cmd_name, outlines()[cmd_name])
+        is_known, point = cmd_name in outlines(), _added().get(cmd_name)
+        if is_known and cmd_name not in COMMANDS and (point is None or not _is_importable(point)):
+            return _absent(cmd_name)
+        if is_known and ctx.resilient_parsing:
+            return outline(cmd_name)
         if cmd_name in COMMANDS:
             command = importlib.import_module(f"kcr.cli.{COMMANDS[cmd_name]}").command
             assert isinstance(command, click.Command)
             return command
-        point = _added().get(cmd_name)
-        if point is not None and (cmd_name not in outlines() or _is_importable(point)):
-            return _loaded(point)
-        return _absent(cmd_name) if cmd_name in outlines() else None
+        return _loaded(point) if point is not None else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that begin so; no command is imported for its line of help."""
@@ -79,7 +79,9 @@ def _summaries() -> dict[str, str]:
 
 def _added() -> dict[str, EntryPoint]:
     """Return the commands of installed packages by name; none may take the name of one of kcr's own."""
-    points = sorted(entry_points(group="kcr.commands"), key=lambda point: point.value.startswith("kcr."))
+    points = sorted(
+        entry_points(group="kcr.commands"), key=lambda point: point.value.startswith(("kcr.", "kcr_devcluster."))
+    )
     return {point.name: point for point in points if point.name not in COMMANDS}
 
 

@@ -18,7 +18,7 @@ from kcr_devcluster.dev import command as dev
 from kcr_devcluster.dev import snapshot
 from kcr_devcluster.generators import crd, kubeconfig, policy, rbac, types, webhooks
 from tests.kit.documents import ROOT
-from tools.completions import TABLE, table, variables
+from tools.completions import TABLES, table, variables
 from tools.reference import FOLDER, NAMES, PACKAGES, pages
 
 COMMAND_LINE = (FOLDER / "command-line.md").read_text(encoding="utf-8")
@@ -65,8 +65,9 @@ def test_every_option_is_explained(name: str, command: click.Command) -> None:
         assert any(re.search(rf"`{one}[ `|]", told) for one in option.opts), option.opts
 
 
-def test_table_of_completions_is_that_of_the_commands() -> None:
-    assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m tools.reference`"
+@pytest.mark.parametrize("package", TABLES)
+def test_table_of_completions_is_that_of_the_commands(package: str) -> None:
+    assert TABLES[package].read_text(encoding="utf-8") == table(package), "run `python -m tools.reference`"
 
 
 def test_table_of_variables_has_those_of_all_options() -> None:

@@ -41,6 +41,7 @@ def completed(words: str) -> tuple[list[str], list[str]]:
         pytest.param("kcr jobs --all", "--all-namespaces", id="options-of-jobs"),
         pytest.param("kcr debug p", "profile", id="commands-of-a-group"),
         pytest.param("kcr crd generate --ch", "--check", id="options-in-a-group"),
+        pytest.param("kcr dev --run", "--runtime", id="options-of-the-cluster"),
         pytest.param("kcr rerun --dry-run s", "server", id="choices"),
         pytest.param("kcr check --controllers job,c", "job,cronjob", id="controllers"),
     ],
