@@ -12,7 +12,7 @@ from kcr.cli import check, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.objects import explain, reconcile, shards
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
-from kcr.controllers.job.commands import events, jobs, logs, rerun, run_now, wait
+from kcr.controllers.job.commands import creation, events, jobs, logs, wait
 from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev
 from kcr_devcluster.dev import snapshot
@@ -48,8 +48,8 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("explain", explain.command, id="explain"),
         *(pytest.param("debug", one, id=f"debug-{name}") for name, one in debug.commands.items()),
         pytest.param("reconcile", reconcile.command, id="reconcile"),
-        pytest.param("rerun", rerun.command, id="rerun"),
-        pytest.param("run-now", run_now.command, id="run-now"),
+        pytest.param("rerun", creation.rerun, id="rerun"),
+        pytest.param("run-now", creation.run_now, id="run-now"),
         pytest.param("shards", shards.command, id="shards"),
         pytest.param("jobs", jobs.command, id="jobs"),
         pytest.param("wait", wait.command, id="wait"),

@@ -15,7 +15,7 @@ from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.api.pods import completion_index, is_terminal, is_terminating, sidecars
-from kcr.controllers.job.commands.job_view import JobView, view_of
+from kcr.controllers.job.commands.job_progress import JobView, view_of
 from kcr_devcluster.dev.cluster_state import (
     ClusterOverview,
     ConditionOverview,

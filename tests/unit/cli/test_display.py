@@ -12,7 +12,7 @@ from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.display import Display, EventView, open_display
-from kcr.controllers.job.commands.job_view import JobView
+from kcr.controllers.job.commands.job_progress import JobView
 from kcr.testing import FakeManager
 from kcr_devcluster.dev.display.live import LiveDisplay
 from kcr_devcluster.dev.display.views import cronjob_view, pod_view

@@ -18,7 +18,7 @@ from kcr.api.durations import human_duration
 from kcr.api.meta import Key
 from kcr.cli.display import WARNING, Display, EventView, View, duration, shown_name
 from kcr.clock import Clock
-from kcr.controllers.job.commands.job_view import JobView
+from kcr.controllers.job.commands.job_progress import JobView
 from kcr.log.lines import printable
 from kcr_devcluster.dev.display.views import CronJobView, PodView, shares
 

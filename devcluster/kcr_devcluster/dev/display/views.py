@@ -1,4 +1,4 @@
-"""Views of CronJobs, pods without a controller and events; that of Jobs is `kcr.controllers.job.commands.job_view`."""
+"""Views of CronJobs, pods without a controller and events; that of Jobs is in `kcr.controllers.job.commands`."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -12,7 +12,7 @@ from kcr.api.cron import next_run
 from kcr.api.crontab import CronError, Every, Expression, UnknownZoneError, load_zone, parse
 from kcr.api.meta import Key
 from kcr.cli.display import EventView, shown_name
-from kcr.controllers.job.commands.job_view import JobView
+from kcr.controllers.job.commands.job_progress import JobView
 
 # Between `Created pod` and `Started container`. They would scroll all else away; `kubectl describe` has them.
 _EVERYDAY = {"Scheduled", "Pulling", "Pulled", "Created"}

@@ -13,7 +13,7 @@ from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import OwnerReference, Resource, controller_of
 from kcr.client.explainers import last_seen
 from kcr.controller.gates import is_paused
-from kcr.controllers.job.commands.job_view import ENDED, INTERIM, view_of
+from kcr.controllers.job.commands.job_progress import ENDED, INTERIM, view_of
 from kcr_devcluster.dev.cluster_state import DeploymentOverview, WarningOverview
 
 # The states of Jobs that may be a problem; of all others the reason is in the spec.

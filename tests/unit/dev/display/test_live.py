@@ -13,7 +13,7 @@ from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
 from kcr.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.display import EventView, View
-from kcr.controllers.job.commands.job_view import JobView
+from kcr.controllers.job.commands.job_progress import JobView
 from kcr_devcluster.dev.display.live import LiveDisplay
 from kcr_devcluster.dev.display.views import cronjob_view, pod_view
 from tests.kit.clocks import FixedClock

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Key
 from kcr.cli.display import EventView
-from kcr.controllers.job.commands.job_view import JobView
+from kcr.controllers.job.commands.job_progress import JobView
 from kcr_devcluster.dev.display.views import event_view, shares
 
 RUNNING = JobView(Key("default", "pi"), 4, 0, 0, 0, 0, "Running", "", None, None)

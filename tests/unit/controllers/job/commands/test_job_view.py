@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.meta import Condition, Key, ObjectMeta
 from kcr.cli.display import duration, line_of, shown_name
-from kcr.controllers.job.commands.job_view import JobView, view_of
+from kcr.controllers.job.commands.job_progress import JobView, view_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METADATA = ObjectMeta(name="pi", namespace="default")

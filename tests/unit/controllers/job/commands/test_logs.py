@@ -11,7 +11,7 @@ from kcr.api.core import (
 )
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import LogOptions
-from kcr.controllers.job.commands.log_follower import ContainerRun, log_of, runs_of
+from kcr.controllers.job.commands.logs import ContainerRun, log_of, runs_of
 
 
 def pi_pod(*statuses: ContainerStatus) -> Pod:
