@@ -16,7 +16,7 @@ from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, Se
 from kcr.events import EventRecorder
 from kcr.informer import Store
 from kcr.refusals import cause_of
-from kcr.tracing.parents import with_traceparent
+from kcr.tracing import with_traceparent
 
 
 class NotReplacedError(KcrError):

@@ -27,7 +27,7 @@ from kcr.errors import (
     TransportError,
     error_for,
 )
-from kcr.tracing.parents import with_traceparent
+from kcr.tracing import with_traceparent
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=FullResource)

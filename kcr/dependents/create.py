@@ -29,7 +29,7 @@ from kcr.errors import (
     TooManyRequestsError,
     TransportError,
 )
-from kcr.tracing.parents import with_traceparent
+from kcr.tracing import with_traceparent
 
 R = TypeVar("R", bound=Resource)
 

@@ -9,7 +9,7 @@ from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
 from kcr.log import get_logger
 from kcr.stacks import trace_of
-from kcr.tracing.parents import traceparent_of
+from kcr.tracing import traceparent_of
 from kcr.workqueue.priorities import LOW_PRIORITY
 from kcr.workqueue.reasons import Reason
 

@@ -12,19 +12,23 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcr.metrics.controllers import (
+    CERTIFICATE_ROWS,
     CONTROLLER_ROWS,
     ELECTION_LABELS,
     ELECTION_ROWS,
     INFORMER_LABELS,
     INFORMER_ROWS,
+    PANIC_ROWS,
     SHARDING_LABELS,
     SHARDING_ROWS,
+    WEBHOOK_ROWS,
     ControllerMetrics,
+    WebhookMetrics,
+    WebhookPanics,
 )
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import PRESSURE_ROWS, HostRequests, Requests
 from kcr.metrics.table import MetricsTable
-from kcr.metrics.webhooks import CERTIFICATE_ROWS, PANIC_ROWS, WEBHOOK_ROWS, WebhookMetrics, WebhookPanics
 
 _BUILD_LABELS = ("version", "python_version", "python_implementation", "platform")
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip

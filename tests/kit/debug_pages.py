@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from kcr.serving.debug.page import page_headers, page_html
+from kcr.serving.debug.routes import page_headers, page_html
 from kcr.serving.debug.state import DebugState, KeyDetail
 from kcr_devcluster.dev.cluster_pages import cluster_page
 from kcr_devcluster.dev.cluster_state import ClusterOverview

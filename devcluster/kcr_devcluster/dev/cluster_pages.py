@@ -19,7 +19,7 @@ from kcr.api.meta import Key
 from kcr.errors import KcrError
 from kcr.manager import Manager
 from kcr.serving.debug.access import ROOT
-from kcr.serving.debug.page import page_headers, page_html
+from kcr.serving.debug.routes import page_headers, page_html
 from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview

@@ -9,8 +9,7 @@ from kcr.controller.observers import Observer, ReconcileRun
 from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
-from kcr.tracing import ActiveSpan, exemplar_of, record_failure
-from kcr.tracing.parents import Parents, links_to, traceparent_of
+from kcr.tracing import ActiveSpan, Parents, exemplar_of, links_to, record_failure, traceparent_of
 from kcr.workqueue import WorkQueue
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _log = get_logger()
 class ReconcileSpans(Observer):
     """Makes the current span of a worker while it reconciles a key, named `reconcile` and its controller.
 
-    It is a root, or continues the trace in which the object was created; see `kcr.tracing.parents`.
+    It is a root, or continues the trace in which the object was created; see `kcr.tracing`.
 
     It begins when the reconcile begins, so that `controller_runtime_reconcile_time_seconds` observes its duration,
     and an exemplar of that histogram leads to it. The time in the queue is an attribute, `kcr.queue.seconds`,

@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.core import Pod
 from kcr.testing import VirtualClock
-from kcr.tracing.parents import TRACEPARENT, context_in
+from kcr.tracing import TRACEPARENT, context_in
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.cronjob_harness import create, cronjob_controller, jobs_of, manifest
 from tests.kit.harness import job_controller

@@ -7,7 +7,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.testing import VirtualClock
-from kcr.tracing.parents import TRACEPARENT, context_in
+from kcr.tracing import TRACEPARENT, context_in
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest
 from tests.kit.traces import Traces, attributes, parent_id, span_id, trace_id

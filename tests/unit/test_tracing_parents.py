@@ -6,8 +6,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta, OwnerReference
-from kcr.tracing import find_tracer
-from kcr.tracing.parents import CONTINUED_SECONDS, TRACEPARENT, Parents, context_in, links_to, with_traceparent
+from kcr.tracing import CONTINUED_SECONDS, TRACEPARENT, Parents, context_in, find_tracer, links_to, with_traceparent
 from tests.kit.traces import Traces
 
 OWNER = OwnerReference(api_version="v1", kind="ConfigMap", name="a", uid="1", controller=True)
