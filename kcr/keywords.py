@@ -46,7 +46,7 @@ class Flag(NamedTuple):
         default: The default in words, where the value itself says little.
         short: Another spelling, such as `-n`.
         negation: Whether a truth has the option `--no-…` as well.
-        guide: The place in docs/guide that says more, such as `operate.md#traces`.
+        guide: The place in docs/guide that says more, such as `observe.md#traces`.
     """
 
     metavar: str = ""

@@ -62,7 +62,7 @@ queue and REST client, controller-runtime, and kube-controller-manager. Register
 
 As OpenMetrics (`Accept: application/openmetrics-text`), the buckets of `controller_runtime_reconcile_time_seconds`,
 `rest_client_request_duration_seconds` and `kcr_job_end_delay_seconds` have exemplars if traces are enabled
-([traces](../guide/operate.md#traces)): `trace_id` and `span_id` of the last sampled observation.
+([traces](../guide/observe.md#traces)): `trace_id` and `span_id` of the last sampled observation.
 
 These metrics of client-go have no equivalent: `rest_client_transport_…` (kcr caches no transports),
 `rest_client_exec_plugin_ttl_seconds`, `…_certificate_rotation_age` and `…_policy_call_total`. Requests of leader

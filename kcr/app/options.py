@@ -168,7 +168,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
         Literal["core", "events.k8s.io", "auto"],
         "API group of the events that are written: with events.k8s.io, repeats become series; auto takes it where the "
         "server has it.",
-        Flag(guide="operate.md#events"),
+        Flag(guide="observe.md#events"),
     ] = "core"
     metrics_bind_address: Annotated[
         str | BindAddress | None,
@@ -179,7 +179,7 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics_secure: Annotated[
         bool,
         "Serve /metrics over HTTPS, for bearer tokens whose user may get /metrics.",
-        Flag(default="no", negation=True, guide="operate.md#protected-metrics"),
+        Flag(default="no", negation=True, guide="observe.md#protected-metrics"),
     ] = False
     metrics_cert_path: Annotated[
         str,

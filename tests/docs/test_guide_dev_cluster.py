@@ -24,16 +24,17 @@ from kcr_devcluster.apiserver.registry.service_addresses import ServiceAddresses
 from kcr_devcluster.apiserver.storage.admission import AdmissionStep
 from tests.kit.documents import ROOT, blocks, files, run_tests_of
 
-GUIDE = ROOT / "docs" / "guide" / "dev-cluster.md"
+GUIDE, NODES = (ROOT / "docs" / "guide" / name for name in ("dev-cluster.md", "dev-nodes.md"))
 
 
 def test_every_program_of_the_guide_is_run() -> None:
-    assert [block.file for block in blocks(GUIDE) if block.language == "python"] == list(files(GUIDE))
+    assert [block.file for block in blocks(NODES) if block.language == "python"] == list(files(NODES))
+    assert not files(GUIDE)
 
 
 @pytest.mark.timeout(120)
 def test_silent_node_of_the_guide_does_what_it_says(pytester: pytest.Pytester) -> None:
-    said = run_tests_of(files(GUIDE), pytester)
+    said = run_tests_of(files(NODES), pytester)
     assert re.search(r"^1 passed", said, re.MULTILINE), said
 
 

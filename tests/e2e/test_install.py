@@ -17,8 +17,10 @@ from tests.kit.charts import NEEDS_HELM
 from tests.kit.documents import blocks
 
 GUIDE = ROOT / "docs" / "guide"
-NAMES = ("install.md", "operate.md", "upgrade.md", "security.md", "compatibility.md")
-INSTALL, OPERATE, UPGRADE, SECURITY, COMPATIBILITY = ([block.text for block in blocks(GUIDE / name)] for name in NAMES)
+NAMES = ("install.md", "operate.md", "observe.md", "upgrade.md", "security.md", "compatibility.md")
+INSTALL, OPERATE, OBSERVE, UPGRADE, SECURITY, COMPATIBILITY = (
+    [block.text for block in blocks(GUIDE / name)] for name in NAMES
+)
 ELECTED = ("--leader-elect", "--leader-elect-resource-name=kcr", "--leader-elect-resource-namespace=kcr-system")
 SHARED = """
 apiVersion: batch/v1
@@ -46,8 +48,9 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, adopt, _, _, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
-    # What the debug port serves is read in test_ports, and the last starts kcr for traces, in test_traces.
-    lease, protect, grant, pause, _, _, _, stacks, _, _, selected, stuck, _ = OPERATE
+    lease, pause, _, _, _, selected, stuck = OPERATE
+    # What the debug port serves is read in test_ports, and kcr is started for traces in test_traces.
+    protect, grant, _, _, _, stacks = OBSERVE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -108,7 +111,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start, serve: Serve) -> None:
-    dry, line = OPERATE[8:10]
+    dry, line = OPERATE[3:5]
     arguments, wanted = shlex.split(dry.partition(" 2>&1")[0])[1:], json.loads(line)
     async with serve() as kubeconfig:
         kubectl = Kubectl(kubeconfig, environment)

@@ -111,7 +111,7 @@ async def test_files_are_copied_both_ways(kubectl: Kubectl, tmp_path: Path) -> N
 
 @pytest.mark.soak
 async def test_commands_of_the_guide_work(kubectl: Kubectl, tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "guide" / "dev-cluster.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "guide" / "dev-nodes.md").read_text(encoding="utf-8")
     script = guide.partition("## Connections to pods")[2].split("```")[1]
     await run_pod(kubectl, tmp_path, "web", ["sleep", "600"])
     text = await kubectl.in_shell(script, tmp_path)

@@ -66,7 +66,7 @@ async def test_probe_port_tells_this_machine_what_runs(kcr: Start, serve: Serve)
         options = json.loads(text)
         assert (options["workers"], options["kubeconfig"]) == (3, str(kubeconfig))
         # The paths of the guide; a profile takes as long as it says.
-        guide = (ROOT / "docs" / "guide" / "operate.md").read_text(encoding="utf-8")
+        guide = (ROOT / "docs" / "guide" / "observe.md").read_text(encoding="utf-8")
         for path in re.findall(r"localhost:8081(/debug/[^'>\s]+)", guide):
             status, text = await get(run, "probes", path.replace("seconds=10", "seconds=1"))
             assert (status, bool(text)) == (200, True)

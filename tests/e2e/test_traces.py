@@ -29,7 +29,7 @@ spec:
   template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}
 """
 (INSTALL, RUN) = next(
-    block.text.splitlines() for block in blocks(ROOT / "docs" / "guide" / "operate.md") if "opentelemetry" in block.text
+    block.text.splitlines() for block in blocks(ROOT / "docs" / "guide" / "observe.md") if "opentelemetry" in block.text
 )
 
 

@@ -19,6 +19,8 @@ html_copy_source = True
 html_show_sourcelink = False
 html_show_sphinx = False
 nitpicky = True
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 # The usual parts, and the menu of versions.
 templates_path = ["templates"]
 html_sidebars = {

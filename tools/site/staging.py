@@ -1,51 +1,64 @@
 """The documents of the repository, copied to a folder in which Sphinx builds a site of them.
 
 The layout stays that of the repository, so that relative links lead to the same documents. README.md is the first page:
-it is called `index.md`, and has the tables of contents of all others.
+it is called `index.md`, and has the menu of all others.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The captions of the table of contents, each with a page, or a folder whose README.md is the first of its pages.
-PARTS: Mapping[str, str] = {
-    "Start": "docs/tutorial.md",
-    "Guide": "docs/guide",
-    "Reference": "docs/reference",
-    "Runbooks": "docs/runbooks",
-    "Examples": "examples",
-    "Design": "docs",
-    "Decisions": "docs/decisions",
-    "Specification": "docs/spec",
+_GUIDE = "docs/guide/README.md"
+# Captions of the menu beside the groups of the guide, each with its documents. A README.md has the other documents of
+# its folder below it.
+_MORE: Mapping[str, tuple[str, ...]] = {
+    "Operate": ("docs/runbooks/README.md",),
+    "Development cluster": ("devcluster/README.md",),
+    "Reference": ("docs/reference/README.md", "examples/README.md", "docs/glossary.md"),
+    "Decisions": ("docs/architecture.md", "docs/devcluster.md", "docs/decisions/README.md", "docs/reliability.md"),
+    "Project": ("CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "findings/README.md"),
 }
-_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "devcluster/README.md", "findings/README.md")
+# These stay in the repository: who reads them has its code beside them.
+_LEFT_OUT = "docs/spec/"
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+_NAMED = re.compile(r"\[([^]]*)\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 _CODE = re.compile(r"(```.*?```|`[^`]*`)", re.DOTALL)
 
 
+def menu() -> dict[str, list[str]]:
+    """Return the captions of the menu, each with its documents by their paths in the repository.
+
+    The guide's README.md has the first of them: what is above its headings, and what is below each.
+    """
+    start, *groups = (ROOT / _GUIDE).read_text(encoding="utf-8").split("\n## ")
+    tutorial, *others = _targets(_GUIDE, start)
+    found = {"Start": [tutorial, _GUIDE, *others]}
+    for group in groups:
+        found[group.partition("\n")[0]] = list(_targets(_GUIDE, group))
+    for caption, names in _MORE.items():
+        found[caption] = [*found.get(caption, ()), *names]
+    return found
+
+
+def below(name: str) -> list[str]:
+    """Return the documents that are below one in the menu, in the order in which it names them."""
+    folder = (ROOT / name).parent
+    if not name.endswith("/README.md") or name == _GUIDE:
+        return []
+    text = (ROOT / name).read_text(encoding="utf-8")
+    order = {target: place for place, target in enumerate(_targets(name, text))}
+    found = {str(path.relative_to(ROOT)) for path in folder.rglob("*.md")} - {name}
+    return sorted(found, key=lambda one: (order.get(one, len(order)), one))
+
+
 def pages() -> dict[str, list[str]]:
-    """Return the documents by caption, each by its path in the repository, in the order of their README.md."""
-    found = {caption: list(_pages_in(ROOT / folder)) for caption, folder in PARTS.items()}
-    return {**found, "Project": [name for name in _PROJECT if (ROOT / name).exists()]}
-
-
-def _pages_in(folder: Path) -> Iterator[str]:
-    if folder.is_file():
-        yield str(folder.relative_to(ROOT))
-        return
-    first = folder / "README.md"
-    paths = sorted(folder.glob("*.md")) if folder.name != "examples" else sorted(folder.rglob("*.md"))
-    listed = (
-        [folder / target for _, target, _ in _LINK.findall(first.read_text(encoding="utf-8"))] if first.exists() else []
-    )
-    order = {path: place for place, path in enumerate([first, *listed])}
-    for path in sorted(paths, key=lambda path: (order.get(path, len(order)), path)):
-        if (name := str(path.relative_to(ROOT))) not in PARTS.values():
-            yield name
+    """Return all documents by caption, in the order of the menu."""
+    return {
+        caption: [one for name in names for one in (name, *below(name))] for caption, names in menu().items()
+    }  # fmt: skip
 
 
 def stage(target: Path) -> None:
@@ -56,10 +69,12 @@ def stage(target: Path) -> None:
         placed = target / ("index.md" if name == "README.md" else name)
         placed.parent.mkdir(parents=True, exist_ok=True)
         for link in _targets(name, text):
-            if link not in documents and (ROOT / link).is_file():
+            if link not in documents and (ROOT / link).is_file() and not link.startswith(_LEFT_OUT):
                 (target / link).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / link, target / link)
-        placed.write_text(_with_index(name, text) + (_contents() if name == "README.md" else ""), encoding="utf-8")
+        children = [os.path.relpath(one, Path(name).parent) for one in below(name)]
+        contents = _contents(menu()) if name == "README.md" else _contents({"": children}) if children else ""
+        placed.write_text(_relinked(name, text) + contents, encoding="utf-8")
 
 
 def overview() -> str:
@@ -91,21 +106,27 @@ def _targets(name: str, text: str) -> Iterator[str]:
                 yield os.path.normpath(Path(name).parent / link)
 
 
-def _with_index(name: str, text: str) -> str:
-    """Return a document whose links to the README of the repository lead to the first page."""
+def _relinked(name: str, text: str) -> str:
+    """Return a document whose links lead to the pages of the site: README.md is the first, and some are left out."""
+
+    def to(match: re.Match[str]) -> str:
+        return os.path.normpath(Path(name).parent / match[2])
 
     def renamed(match: re.Match[str]) -> str:
-        is_first = os.path.normpath(Path(name).parent / match[2]) == "README.md"
+        is_first = to(match) == "README.md"
         return match[1] + (match[2].replace("README.md", "index.md") if is_first else match[2]) + match[3]
 
+    def unlinked(match: re.Match[str]) -> str:
+        return match[1] if to(match).startswith(_LEFT_OUT) else match[0]
+
     parts = _CODE.split(text)
-    parts[::2] = [_LINK.sub(renamed, part) for part in parts[::2]]
+    parts[::2] = [_LINK.sub(renamed, _NAMED.sub(unlinked, part)) for part in parts[::2]]
     return "".join(parts)
 
 
-def _contents() -> str:
+def _contents(menu: Mapping[str, Iterable[str]]) -> str:
     blocks = (
-        "\n".join(("```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```"))
-        for caption, names in pages().items()
+        "\n".join(("```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *names, "```"))
+        for caption, names in menu.items()
     )
     return "\n\n" + "\n\n".join(blocks) + "\n"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.docs.test_links import DOCUMENTS
 from tools.site.__main__ import build, faults
-from tools.site.staging import ROOT, overview, pages, stage
+from tools.site.staging import ROOT, below, menu, overview, pages, stage
 from tools.site.versions import connect, latest_of, versions_in
 
 
@@ -12,19 +12,32 @@ def test_each_document_is_in_the_table_of_contents_once() -> None:
     listed = [name for names in pages().values() for name in names]
     assert len(listed) == len(set(listed))
     documents = {str(path.relative_to(ROOT)) for path in DOCUMENTS} - {"README.md"}
-    assert documents <= set(listed)
+    assert {name for name in documents if not name.startswith("docs/spec/")} <= set(listed)
 
 
-def test_guide_is_in_the_order_of_its_readme() -> None:
-    first, second, *_ = pages()["Guide"]
-    assert (first, second) == ("docs/guide/README.md", "docs/guide/concepts.md")
+def test_menu_has_the_groups_of_the_guide_and_then_the_rest() -> None:
+    groups = menu()
+    guide = ["Start", "Write", "Test", "Jobs and CronJobs", "Operate", "Development cluster"]
+    assert list(groups) == [*guide, "Reference", "Decisions", "Project"]
+    assert groups["Start"] == ["docs/tutorial.md", "docs/guide/README.md", "docs/guide/concepts.md"]
+    assert groups["Test"] == ["docs/guide/testing.md", "docs/guide/prove.md"]
+    # A folder is one line of the menu, whatever is in it.
+    assert "docs/runbooks/KcrIsDown.md" in below("docs/runbooks/README.md")
+    assert max(map(len, groups.values())) <= 12
+
+
+def test_links_to_documents_that_are_left_out_are_texts(tmp_path: Path) -> None:
+    stage(tmp_path)
+    assert not (tmp_path / "docs" / "spec").exists()
+    assert "[rules](docs/spec/README.md)" in (ROOT / "README.md").read_text()
+    assert "(docs/spec" not in (tmp_path / "index.md").read_text()
 
 
 def test_first_page_is_the_readme_with_all_others_below(tmp_path: Path) -> None:
     stage(tmp_path)
     text = (tmp_path / "index.md").read_text()
     assert text.startswith((ROOT / "README.md").read_text().partition("\n")[0])
-    assert text.count("```{toctree}") == len(pages())
+    assert text.count("```{toctree}") == len(menu())
     assert not (tmp_path / "README.md").exists()
     assert "(../../index.md)" in (tmp_path / "examples" / "website" / "README.md").read_text()
     # What documents link to is beside them, as in the repository.
