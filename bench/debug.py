@@ -20,7 +20,7 @@ from kcr.controller import Controller, ControllerOptions, OwnWrites, Result
 from kcr.controller.observers.journal import ReconcileJournal
 from kcr.metrics import Metrics
 from kcr.serving.debug.access import DebugOptions
-from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.snapshot import ControllerReader
 from kcr.serving.debug.sources import StateSources
 from kcr.serving.health import Health, LoopMonitor
 from kcr.serving.observability import serve_probes

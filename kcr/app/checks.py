@@ -21,8 +21,7 @@ from kcr.api.managed_fields import ManagedObject, ManagedObjectList, ManagedObje
 from kcr.api.meta import Key, Object
 from kcr.api.resources import ResourceType
 from kcr.api.slots import SLOTS
-from kcr.app.permissions import Need, Permissions
-from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS, SHARDING_RIGHTS, Need, Permissions
 from kcr.client import Client, Request
 from kcr.client.client import version_in
 from kcr.client.discovery import served_resources, versions_serving

@@ -22,9 +22,9 @@ from kcr.app.fields import options as program_options
 from kcr.app.grace import GracePeriod
 from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
-from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
 from kcr.app.process import fast_loop, run_to_end, tune_gc
+from kcr.app.rbac import Permissions
 from kcr.app.startup import (
     check_access,
     check_lease,

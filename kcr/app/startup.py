@@ -11,7 +11,7 @@ from kcr.api.meta import Key
 from kcr.app.checks import lease_need, missing_rights
 from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
-from kcr.app.permissions import Need, Permissions
+from kcr.app.rbac import Need, Permissions
 from kcr.client import Client
 from kcr.client.cluster_config import ClusterConfig
 from kcr.controller import Right, rights

@@ -4,10 +4,9 @@ Nothing here is global: each manager has its `Metrics`, so that two in one proce
 and clients count in objects of their own, with plain numbers; the registry converts them into series when it is read.
 """
 
+from kcr.metrics.client_go import QUEUE_BUCKETS, HostRequests, QueueMetrics
 from kcr.metrics.controllers import ControllerMetrics, Outcome
-from kcr.metrics.queues import QUEUE_BUCKETS, QueueMetrics
 from kcr.metrics.registry import Metrics
-from kcr.metrics.requests import HostRequests
 from kcr.metrics.table import Histogram, MetricsTable, Row
 
 __all__ = [

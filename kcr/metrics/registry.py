@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
+from kcr.metrics.client_go import PRESSURE_ROWS, QUEUE_LABELS, QUEUE_ROWS, HostRequests, QueueMetrics, Requests
 from kcr.metrics.controllers import (
     CERTIFICATE_ROWS,
     CONTROLLER_ROWS,
@@ -26,8 +27,6 @@ from kcr.metrics.controllers import (
     WebhookMetrics,
     WebhookPanics,
 )
-from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
-from kcr.metrics.requests import PRESSURE_ROWS, HostRequests, Requests
 from kcr.metrics.table import MetricsTable
 
 _BUILD_LABELS = ("version", "python_version", "python_implementation", "platform")

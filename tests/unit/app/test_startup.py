@@ -8,7 +8,7 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.app.permissions import REVIEWS, Permissions
+from kcr.app.rbac import REVIEWS, Permissions
 from kcr.app.startup import check_access, check_lease, check_shard_leases, choose_events_api
 from kcr.client import Client, ClusterConfig
 from kcr.client.cluster_config import explain_failure

@@ -15,7 +15,7 @@ from kcr.controller import ControllerOptions
 from kcr.controller.gates import GateDecision
 from kcr.controller.retries import RetryLimit, is_requested
 from kcr.metrics import ControllerMetrics
-from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.snapshot import ControllerReader
 from kcr.serving.debug.state import KeyDetail
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential

@@ -16,7 +16,7 @@ from kcr.cli.objects.inside import ControllerView, phase_text
 from kcr.controller import ControllerOptions
 from kcr.controller.controller import Surroundings
 from kcr.metrics import Metrics
-from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.snapshot import ControllerReader
 from kcr.serving.debug.state import KeyDetail
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential

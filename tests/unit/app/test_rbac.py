@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Node, Pod
-from kcr.app.permissions import REVIEWS, RULES_REVIEWS, Need, Permissions
+from kcr.app.rbac import REVIEWS, RULES_REVIEWS, Need, Permissions
 from kcr.client import Client, Request
 from kcr.controller import Right, rights
 from kcr.testing import VirtualClock

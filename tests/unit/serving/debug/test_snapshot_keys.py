@@ -13,7 +13,7 @@ from kcr.api.meta import Key
 from kcr.controller import Controller, ControllerOptions, OwnWrites, Result, watch
 from kcr.errors import TerminalError
 from kcr.informer import Store
-from kcr.serving.debug.keys import ControllerReader
+from kcr.serving.debug.snapshot import ControllerReader
 from kcr.serving.debug.state import KeyState
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential, Reason

@@ -1,7 +1,7 @@
 import pytest
 
 from kcr.api.meta import Key
-from kcr.serving.debug.keys import MAX_EXAMPLES, error_groups
+from kcr.serving.debug.snapshot import MAX_EXAMPLES, error_groups
 
 
 @pytest.mark.parametrize(
