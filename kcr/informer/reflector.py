@@ -45,6 +45,8 @@ _WATCH_SECONDS = 300.0
 # How much longer than it should last a watch may be silent before its connection is given up.
 _GRACE_SECONDS = 15.0
 _WARNING_SECONDS = 10.0
+# Initial events come in a rush. After three warnings, fewer in ten seconds are changes, of a server that marks no end.
+_RUSH = 10
 # A stream of initial events that breaks so often is given up in favour of pages, for so long. One that broke after
 # a longer time counts for two: a proxy cuts it, and would cut the next one.
 _BROKEN_STREAMS = 2
@@ -64,7 +66,7 @@ class Reflector(Generic[R]):
     has expired (410 Gone) is followed by a relist, at once, and one that has lost an event or sent one that names no
     object, after a pause. Failures back off exponentially, from 0.8 s to 30 s with jitter, and are logged at most once
     in 30 s. A watch that is silent beyond its bound is cut when the server knows more than it told (`Watchdog`). Where
-    the server does not support WatchList, or a proxy cuts such streams before their end, lists are read in pages.
+    the server does not support WatchList, or the end of such a stream does not come, lists are read in pages.
 
     Lists always ask for the newest state, never for the last version seen or "0": pages of a given version come from
     the server's watch cache in one piece, which stops the loop for its whole length (ST-9), and "0" may show a past
@@ -237,7 +239,7 @@ class Reflector(Generic[R]):
         self.counts["streams"] += 1
         now = asyncio.get_running_loop().time()
         self._timing, self._phase = ListTiming(now), Streaming(began=now)
-        self._warn_later()
+        self._warn_later(0)
         try:
             return await self._follow("", initial_events=True)
         except ApiError as error:
@@ -323,10 +325,13 @@ class Reflector(Generic[R]):
             self._list.add(event)
         elif event.type == "BOOKMARK":
             metadata = event.object.metadata
-            if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
-                await self._replace(metadata.resource_version)
-                self._broken = 0
-                return Watching(version=metadata.resource_version, began=phase.began, events=phase.events + 1)
+            if metadata.annotations.get(INITIAL_EVENTS_END) != "true":
+                # The first bookmark marks the end, if the server and all proxies know WatchList.
+                self._streams = False
+                raise LostEventError("the end of the initial events")
+            await self._replace(metadata.resource_version)
+            self._broken = 0
+            return Watching(version=metadata.resource_version, began=phase.began, events=phase.events + 1)
         elif event.type == "DELETED" or not self.selection.covers(event.object.metadata):
             self._list.remove(event.object.key)
         else:
@@ -389,12 +394,15 @@ class Reflector(Generic[R]):
             self._failing_since = now
         self.error = error
 
-    def _warn_later(self) -> None:
-        self._warning = asyncio.get_running_loop().call_later(_WARNING_SECONDS, self._warn)
+    def _warn_later(self, events: int) -> None:
+        self._warning = asyncio.get_running_loop().call_later(_WARNING_SECONDS, self._warn, events)
 
-    def _warn(self) -> None:
-        if isinstance(self._phase, Streaming):
-            seconds = asyncio.get_running_loop().time() - self._phase.began
-            kind, events = str(self.selection), self._phase.events
-            _log.warning("slow initial events", kind=kind, events=events, seconds=round(seconds))
-            self._warn_later()
+    def _warn(self, before: int) -> None:
+        if isinstance(phase := self._phase, Streaming):
+            now = asyncio.get_running_loop().time()
+            seconds = now - phase.began
+            _log.warning("slow initial events", kind=str(self.selection), events=phase.events, seconds=round(seconds))
+            self._warn_later(phase.events)
+            if phase.open and phase.events < before + _RUSH and seconds > 2.5 * _WARNING_SECONDS:
+                self._pages_until = now + _PAGES_SECONDS
+                self._watchdog.cut(LostEventError("the end of the initial events"))

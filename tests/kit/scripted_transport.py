@@ -10,7 +10,10 @@ from kcr.client import Request
 
 
 class Say:
-    """An answer. Its lines are those of the body; then the stream ends, fails, or stays open; at once, or later."""
+    """An answer. Its lines are those of the body; then the stream ends, fails, or stays open; at once, or later.
+
+    Lines come at once, or one in `every` seconds.
+    """
 
     def __init__(
         self,
@@ -20,12 +23,14 @@ class Say:
         headers: Mapping[str, str] = {},
         then: Exception | str = "end",
         seconds: float = 0.0,
+        every: float = 0.0,
     ) -> None:
         self.status = status
         self.headers = headers
         self._body = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._then = then
         self._seconds = seconds
+        self._every = every
 
     async def read(self) -> bytes:
         return self._body
@@ -33,6 +38,8 @@ class Say:
     async def lines(self) -> AsyncIterator[bytes]:
         for line in self._body.splitlines():
             yield line
+            if self._every:
+                await asyncio.sleep(self._every)
         if self._seconds:
             await asyncio.sleep(self._seconds)
         if isinstance(self._then, Exception):

@@ -296,11 +296,37 @@ async def test_bookmarks_that_come_rarely_are_waited_for() -> None:
 
 
 # RF-19
-async def test_silence_in_the_initial_events_is_cut() -> None:
+async def test_initial_events_that_do_not_end_are_given_up_for_pages() -> None:
     silent = Say(events(("ADDED", pod("a", 3))), then="stay")
-    async with following(silent, page(10, pod("a", 3)), Say(then="stay"), seconds=95) as (informer, _):
-        assert informer.counts["idle"] == 1
+    async with following(silent, page(10, pod("a", 3)), Say(then="stay"), seconds=31) as (informer, script):
         assert informer.store.synced
+        assert [STREAM in target for target in script.targets] == [True, False, False]
+
+
+# RF-24
+async def test_changes_are_no_initial_events_however_long_they_come() -> None:
+    changes = Say(events(*(("MODIFIED", pod("a", version)) for version in range(3, 99))), every=4)
+    async with following(changes, page(10, pod("a", 3)), Say(then="stay"), seconds=31) as (informer, _):
+        assert informer.store.synced
+
+
+# RF-24
+async def test_initial_events_that_come_for_minutes_are_waited_for() -> None:
+    many = [("ADDED", pod(f"p{number}", number)) for number in range(1, 300)]
+    rush = Say(events(*many, ("BOOKMARK", END)), every=0.5, then="stay")
+    async with following(rush, seconds=151) as (informer, script):
+        assert len(informer.store) == 299
+        assert len(script.requests) == 1
+
+
+# RF-24
+async def test_bookmark_before_the_end_of_the_initial_events_means_pages() -> None:
+    bookmark = ("BOOKMARK", {"metadata": {"resourceVersion": "10"}})
+    ignorant = Say(events(("ADDED", pod("a", 3)), bookmark), then="stay")
+    answers = (ignorant, page(10, pod("a", 3)), failure(410), page(11, pod("a", 3)), Say(then="stay"))
+    async with following(*answers, seconds=10) as (informer, script):
+        assert informer.store.synced
+        assert [STREAM in target for target in script.targets] == [True, False, False, False, False]
 
 
 # RF-13
