@@ -19,9 +19,9 @@ from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.nodes import explain_lost_node
 from kcr.cli.objects.kinds.read import pods_of_node, read_object
-from kcr.cli.objects.kinds.sharding import name_holder, seen_by
 from kcr.cli.objects.kinds.webhooks import name_refuser
 from kcr.cli.objects.screen import condensed
+from kcr.cli.objects.shards import name_holder, seen_by
 from kcr.cli.target import ObjectName
 from kcr.client import Client
 from kcr.client.explainers import Explainer, last_seen

@@ -11,8 +11,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.controllers.job.commands.job_table import JobRow
-from kcr.controllers.job.commands.jobs import follow, read_evidence
+from kcr.controllers.job.commands.jobs import JobRow, follow, read_evidence
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster

@@ -13,8 +13,17 @@ from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions import failures, lifecycle
 from kcr.controllers.job.decisions.directives import time_to_live
 from kcr.controllers.job.decisions.explain import pods as texts
-from kcr.controllers.job.decisions.explain.active import failures_left, replacements, running, terminating_texts
-from kcr.controllers.job.decisions.explain.pods import NAMED, Evidence, Rule, refused, scaling
+from kcr.controllers.job.decisions.explain.pods import (
+    NAMED,
+    Evidence,
+    Rule,
+    failures_left,
+    refused,
+    replacements,
+    running,
+    scaling,
+    terminating_texts,
+)
 from kcr.controllers.job.decisions.indexed import as_backoff
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pod_template import restart_policy

@@ -6,7 +6,7 @@ import tarfile
 import msgspec
 import pytest
 
-from kcr.cli.debug.archive import ArchiveFile, errors_of, manifest, packed, read_state
+from kcr.cli.debug.commands import ArchiveFile, errors_of, manifest, packed, read_state
 from kcr.cli.debug.port import parse_address
 from kcr.errors import ConfigError
 from kcr.serving.debug.state import DebugState, InformerState, LoopState, ProcessState

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Event, ObjectReference, Pod
 from kcr.api.meta import Condition
-from kcr.controllers.job.commands.job_table import (
+from kcr.controllers.job.commands.jobs import (
     JobEvidence,
     JobRow,
     changed,

@@ -12,7 +12,7 @@ from kcr.api.core import Pod
 from kcr.api.explanation import Code, Explanation
 from kcr.api.meta import MicroTime, ObjectMeta, Resource
 from kcr.cli.objects.inside import ControllerView, Inside
-from kcr.cli.objects.kinds.sharding import name_holder, seen_by
+from kcr.cli.objects.shards import name_holder, seen_by
 from kcr.client import Client
 from kcr.serving.debug.state import KeyDetail, ShardingState
 from tests.kit.builders import NOW
