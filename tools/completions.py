@@ -56,11 +56,12 @@ def _commands() -> dict[str, click.Command]:
 
 
 def _command(command: click.Command) -> dict[str, Any]:
-    help_text = _help_of(command)
+    found: dict[str, Any] = {"help": _help_of(command)}
     if isinstance(command, click.Group):
-        return {"help": help_text, "commands": {name: _command(one) for name, one in command.commands.items()}}
-    parameters = [_parameter(one) for one in command.params if not getattr(one, "hidden", False)]
-    return {"help": help_text, "parameters": parameters}
+        found["commands"] = {name: _command(one) for name, one in command.commands.items()}
+    if command.params or not isinstance(command, click.Group):
+        found["parameters"] = [_parameter(one) for one in command.params if not getattr(one, "hidden", False)]
+    return found
 
 
 def _help_of(command: click.Command) -> str:

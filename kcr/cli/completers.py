@@ -41,11 +41,11 @@ def outline(name: str) -> click.Command:
 
 
 def _command(name: str, found: Mapping[str, Any]) -> click.Command:
-    commands = found.get("commands")
-    if commands is not None:
-        made = {part: _command(part, one) for part, one in commands.items()}
-        return click.Group(name, commands=made, short_help=found["help"])
-    return click.Command(name, params=[_parameter(one) for one in found["parameters"]], short_help=found["help"])
+    given: dict[str, Any] = {"params": [_parameter(one) for one in found.get("parameters", ())]}
+    if "commands" in found:
+        given["commands"] = {part: _command(part, one) for part, one in found["commands"].items()}
+    kind = click.Group if "commands" in found else click.Command
+    return kind(name, **given, short_help=found["help"])
 
 
 def _parameter(found: str) -> click.Parameter:

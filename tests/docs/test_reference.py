@@ -55,6 +55,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),
         pytest.param("version", version.command, id="version"),
+        pytest.param("snapshot", snapshot.command, id="snapshot"),
         pytest.param("snapshot save", snapshot.save, id="snapshot-save"),
         pytest.param("snapshot restore", snapshot.restore, id="snapshot-restore"),
     ],

@@ -36,6 +36,9 @@ def test_folder_comes_from_the_variable_of_kcr_dev(data: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
+        pytest.param([], 2, "name the file to write with -o, or one of the commands save and restore", id="nothing"),
+        pytest.param(["-o", "s", "--controllers", "none"], 2, "no controller is named 'none'", id="no-controller"),
+        pytest.param(["-o", "s", "--kubeconfig", "none"], 1, "kubeconfig none does not exist", id="no-cluster"),
         pytest.param(["save", "s"], 2, "Missing option '--data-dir'", id="no-folder"),
         pytest.param(["save", "s", "--data-dir", "none"], 1, "none is not a data folder", id="another-folder"),
         pytest.param(["restore", "none", "--data-dir", "new"], 1, "none: there is no such file", id="no-file"),

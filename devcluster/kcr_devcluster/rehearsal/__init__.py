@@ -1,0 +1,1 @@
+"""Snapshots of live clusters: `taking` reads the objects of controllers, `snapshot_file` is the file."""
