@@ -36,8 +36,7 @@ from kcr.api.slots import shard_of, slot_of
 from kcr.app.process import fast_loop
 from kcr.clock import SystemClock
 from kcr.errors import leaves
-from kcr.scopes.sharding.leases import GROUP_LABEL
-from kcr.scopes.sharding.overview import overview
+from kcr.scopes.sharding.leases import GROUP_LABEL, overview
 
 NAME = "kcr-controller-manager"
 LABEL = "shards"

@@ -20,7 +20,7 @@ from kcr.controllers.job.decisions.failures import Backoff, advanced, concerns
 from kcr.controllers.job.decisions.gang import VERSIONS, state_text
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pod_troubles.failures import digest_of, end_text, termination_message
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
+from kcr.controllers.job.decisions.pod_troubles.problems import DetailedPod
 from kcr.controllers.job.decisions.pods import index_unsettled
 from kcr.controllers.job.memory import JobState
 from kcr.controllers.job.pod_context import read_last_lines, read_pod_context

@@ -20,8 +20,7 @@ from kcr.client import Client, LogOptions
 from kcr.client.explainers import explains, last_seen, list_or_nothing
 from kcr.controllers.job.decisions.pod_troubles.failures import failed_container
 from kcr.controllers.job.decisions.pod_troubles.pod import change_of, explain_pod
-from kcr.controllers.job.decisions.pod_troubles.problems import PodContext
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
+from kcr.controllers.job.decisions.pod_troubles.problems import DetailedPod, PodContext
 from kcr.controllers.job.decisions.pod_troubles.workload import ObservedWorkload, explain_workload
 from kcr.errors import ApiError, ForbiddenError, NotFoundError
 

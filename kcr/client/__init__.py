@@ -1,9 +1,8 @@
 """API client: typed requests, retries, client-side throttling, credentials, TLS."""
 
 from kcr.client.auth.config import load_config
-from kcr.client.client import Client
+from kcr.client.client import DEFAULT_BACKOFF, DEFAULT_RETRY, Client, ConflictRetry, retry_on_conflict
 from kcr.client.cluster_config import ClusterConfig, PemSource
-from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry, retry_on_conflict
 from kcr.client.credentials import Credential, Credentials, FixedCredentials
 from kcr.client.subresources import LogOptions
 from kcr.client.typed_apis import api_client

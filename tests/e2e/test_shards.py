@@ -10,8 +10,7 @@ import pytest
 from kcr.api.coordination import Lease
 from kcr.client import Client, HttpTransport, load_config
 from kcr.clock import SystemClock
-from kcr.scopes.sharding.leases import GROUP_LABEL
-from kcr.scopes.sharding.overview import overview
+from kcr.scopes.sharding.leases import GROUP_LABEL, overview
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Serve, Start
 

@@ -1,6 +1,6 @@
 """The situation of a Job in two words: its state, and the cause of it. For counts and lists of many Jobs.
 
-`kcr explain` says more about one Job. Both take the causes of pods from `pod_troubles.symptoms`, and those of refused
+`kcr explain` says more about one Job. Both take the causes of pods from `pod_troubles.problems`, and those of refused
 creates from `kcr.refusals`, so that they name the same cause. The state of a Job that has not ended is the first of
 these that holds:
 
@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from kcr.api.batch import COMPLETE, FAILED, Job
 from kcr.api.core import Pod, PodStatus
-from kcr.controllers.job.decisions.pod_troubles.problems import PATIENCE
-from kcr.controllers.job.decisions.pod_troubles.symptoms import CRASH, obstacle_in
+from kcr.controllers.job.decisions.pod_troubles.problems import CRASH, PATIENCE, obstacle_in
 from kcr.refusals import topic_of
 
 TERMINATING, SUSPENDED, RUNNING = "terminating", "suspended", "running"

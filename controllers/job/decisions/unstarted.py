@@ -17,8 +17,7 @@ from kcr.api.pods import sidecars
 from kcr.controllers.job.decisions.directives import CAUSES, START_DEADLINE, directives_of
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.controllers.job.decisions.plan import Ending, PodCounts, Snapshot
-from kcr.controllers.job.decisions.pod_troubles.problems import PodContext, problem_of
-from kcr.controllers.job.decisions.pod_troubles.symptoms import obstacle_in
+from kcr.controllers.job.decisions.pod_troubles.problems import PodContext, obstacle_in, problem_of
 
 REASON = "PodsNeverStarted"
 

@@ -23,8 +23,7 @@ from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, KcrError, NotFoundError
 from kcr.log.lines import printable
-from kcr.scopes.sharding.leases import GROUP_LABEL, is_group
-from kcr.scopes.sharding.overview import LeaseState, Overview, ShardView, overview, state_of
+from kcr.scopes.sharding.leases import GROUP_LABEL, LeaseState, Overview, ShardView, is_group, overview, state_of
 from kcr.scopes.sharding.shards import UNSHARDED, shown
 
 # Finished objects, and those of another controller, are reconciled by no replica.

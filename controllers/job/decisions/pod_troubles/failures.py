@@ -13,8 +13,7 @@ from kcr.api.core import ContainerStatus, Pod
 from kcr.api.explanation import counted
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import completion_index
-from kcr.controllers.job.decisions.pod_troubles.problems import statuses_of
-from kcr.controllers.job.decisions.pod_troubles.symptoms import exit_text
+from kcr.controllers.job.decisions.pod_troubles.problems import exit_text, statuses_of
 
 # The field of a Job's spec that a reason of its condition Failed is about.
 _RULES: Mapping[str, str] = {

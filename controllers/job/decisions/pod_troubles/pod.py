@@ -14,15 +14,16 @@ from kcr.api.pods import is_ready, is_terminal
 from kcr.controllers.job.decisions.pod_troubles.failures import failed_container
 from kcr.controllers.job.decisions.pod_troubles.problems import (
     PATIENCE,
+    DetailedPod,
     PodContext,
     PodProblem,
+    exit_text,
     joined,
     problem_of,
     restarts_of,
     statuses_of,
     unready_of,
 )
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod, exit_text
 
 Rule = Callable[[DetailedPod, PodContext, datetime], Explanation | None]
 

@@ -15,6 +15,7 @@ from kcr.api.pods import is_active, is_ready, is_terminating
 from kcr.api.unstructured import Unstructured
 from kcr.controllers.job.decisions.pod_troubles.problems import (
     PATIENCE,
+    DetailedPod,
     PodContext,
     PodProblem,
     alike,
@@ -23,7 +24,6 @@ from kcr.controllers.job.decisions.pod_troubles.problems import (
     text_of,
     unready_of,
 )
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
 from kcr.refusals import refusal_of
 
 # So many pods are named; of the others the counts say enough.

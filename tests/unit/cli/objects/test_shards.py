@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from kcr.cli.objects.shards import as_json, lines_of
-from kcr.scopes.sharding.overview import LeaseState, Overview, ReplicaView, ShardView
+from kcr.scopes.sharding.leases import LeaseState, Overview, ReplicaView, ShardView
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

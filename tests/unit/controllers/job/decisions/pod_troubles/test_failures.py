@@ -10,8 +10,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Condition, PodCondition
 from kcr.controllers.job.decisions.pod_troubles.failures import cause_of, digest_of, end_text, termination_message
 from kcr.controllers.job.decisions.pod_troubles.pod import explain_pod
-from kcr.controllers.job.decisions.pod_troubles.problems import PodContext
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
+from kcr.controllers.job.decisions.pod_troubles.problems import DetailedPod, PodContext
 from tests.kit.builders import NOW, ago, exits, job, pod, policy
 
 

@@ -9,8 +9,13 @@ import pytest
 from kcr.api import codec
 from kcr.api.core import Event, Node, NodeSpec, NodeStatus, ObjectReference
 from kcr.api.meta import Condition, ObjectMeta
-from kcr.controllers.job.decisions.pod_troubles.problems import PodContext, problem_of, restarts_of, unready_of
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
+from kcr.controllers.job.decisions.pod_troubles.problems import (
+    DetailedPod,
+    PodContext,
+    problem_of,
+    restarts_of,
+    unready_of,
+)
 from tests.kit.builders import NOW
 
 UID = "uid-web"

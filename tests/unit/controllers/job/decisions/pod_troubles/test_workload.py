@@ -9,8 +9,7 @@ from kcr.api import codec
 from kcr.api.core import Event
 from kcr.api.explanation import Code, Explanation
 from kcr.api.unstructured import unstructured
-from kcr.controllers.job.decisions.pod_troubles.problems import PodContext
-from kcr.controllers.job.decisions.pod_troubles.symptoms import DetailedPod
+from kcr.controllers.job.decisions.pod_troubles.problems import DetailedPod, PodContext
 from kcr.controllers.job.decisions.pod_troubles.workload import ObservedWorkload, explain_workload
 from tests.kit.builders import NOW
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client, retry_on_conflict
-from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry
+from kcr.client.client import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry
 from kcr.errors import ConflictError, ForbiddenError
 from tests.kit.scripted_transport import Say, Script, failure
 

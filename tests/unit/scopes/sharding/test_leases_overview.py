@@ -6,7 +6,7 @@ import pytest
 
 from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import MicroTime, ObjectMeta
-from kcr.scopes.sharding.overview import LeaseState, overview, state_of
+from kcr.scopes.sharding.leases import LeaseState, overview, state_of
 
 NOW = datetime(2026, 1, 1, 12, microsecond=1, tzinfo=UTC)
 
