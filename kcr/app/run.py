@@ -19,11 +19,10 @@ from kcr.app.checks import Wanted, ask_version, check_cluster, filter_finding, n
 from kcr.app.faults import one_line, run_command
 from kcr.app.fields import given_as
 from kcr.app.fields import options as program_options
-from kcr.app.grace import GracePeriod
 from kcr.app.logs import configure_logs, open_standard_streams
 from kcr.app.options import ProgramOptions, shown
 from kcr.app.plugins import Setup, attach, warn_of_unknown_variables
-from kcr.app.process import fast_loop, run_to_end, tune_gc
+from kcr.app.process import GracePeriod, fast_loop, run_to_end, tune_gc
 from kcr.app.rbac import Permissions
 from kcr.app.startup import (
     check_access,

@@ -9,8 +9,8 @@ from kcr.api.bindaddress import BindAddress
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key
 from kcr.app.checks import lease_need, missing_rights
-from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
+from kcr.app.process import GracePeriod
 from kcr.app.rbac import Need, Permissions
 from kcr.client import Client
 from kcr.client.cluster_config import ClusterConfig

@@ -10,11 +10,16 @@
 from kcr.dependents.children import Children, EnsuredChildren
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
-from kcr.dependents.create import Ensured, UnconfirmedCreateError, create_or_patch
+from kcr.dependents.create import (
+    AlteredObjectError,
+    Ensured,
+    QuotaExceededError,
+    UnconfirmedCreateError,
+    create_or_patch,
+)
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
-from kcr.dependents.refused import AlteredObjectError, QuotaExceededError
 from kcr.dependents.replicas import (
     Scaling,
     adopters,

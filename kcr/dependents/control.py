@@ -19,17 +19,19 @@ from kcr.arguments import checked, checked_on_failure, refuse
 from kcr.client import Client
 from kcr.controller.generated_names import generated_name
 from kcr.controller.own_writes import OwnWrites
-from kcr.dependents.create import UnconfirmedCreateError, create_until_answered, find_own
-from kcr.dependents.emitter import EventEmitter
-from kcr.dependents.ownership import set_controller
-from kcr.dependents.refused import (
+from kcr.dependents.create import (
     AlteredObjectError,
     CreateBackoffs,
     QuotaExceededError,
     QuotaLimits,
     Selects,
+    UnconfirmedCreateError,
     alterations,
+    create_until_answered,
+    find_own,
 )
+from kcr.dependents.emitter import EventEmitter
+from kcr.dependents.ownership import set_controller
 from kcr.dependents.slow_start import Attempts, Failure, call_in_batches
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
 from kcr.events import EventRecorder

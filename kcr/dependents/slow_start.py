@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from kcr.annotations import Count
 from kcr.arguments import awaited, checked
-from kcr.dependents.refused import AlteredObjectError, QuotaExceededError
+from kcr.dependents.create import AlteredObjectError, QuotaExceededError
 from kcr.errors import ApiError, KcrError, NotFoundError, ServerError, TransportError, is_namespace_ending
 
 T = TypeVar("T")

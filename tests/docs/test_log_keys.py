@@ -21,7 +21,7 @@ BINDS = {"bind_contextvars", "bound_contextvars", "context_setters"}
 # Made by the processors of `kcr.app.logs`, and by mappings that a line expands, with the module of each.
 OF_PROCESSORS = {"event", "level", "timestamp", "logger", "exception", "trace_id", "span_id", "waited"}
 EXPANDED = {
-    "kcr/app/grace.py": {"thread", "task", "where"},
+    "kcr/app/process.py": {"thread", "task", "where"},
     "kcr/app/run.py": {"controllers"},
     "kcr/client/calls.py": {"verb", "object"},
     "kcr/controller/observers/hot_loop.py": {"fields", "writers"},

@@ -8,9 +8,10 @@ from kcr.serving.ports.server import (
     PortLimits,
     ProbeRequest,
     ProbeResponse,
+    ProgramLoop,
     ServerPort,
+    ServerThread,
 )
-from kcr.serving.ports.thread import ProgramLoop, ServerThread
 
 __all__ = [
     "BrowserHeaders",

@@ -8,7 +8,7 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Event, Pod
-from kcr.dependents.refused import TRIES_PER_SECOND
+from kcr.dependents.create import TRIES_PER_SECOND
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.busy_server import BusyServer

@@ -69,8 +69,8 @@ async def hang():
 
 STUBBORN = f"""{HANG}
 import os, signal
-from kcr.app import grace, process
-grace.GRACE_SECONDS = 0.1
+from kcr.app import process
+process.GRACE_SECONDS = 0.1
 
 async def main():
     os.kill(os.getpid(), signal.SIGTERM)
@@ -91,9 +91,9 @@ STUCK = """
 import asyncio, os, random, signal
 import kcr
 from kcr.api.core import ConfigMap
-from kcr.app import grace, process
+from kcr.app import process
 from kcr.testing import FakeManager, build
-grace.GRACE_SECONDS = 0.3
+process.GRACE_SECONDS = 0.3
 
 class Stuck:
     async def reconcile(self, key):
@@ -133,8 +133,8 @@ def test_stuck_reconcile_alone_is_named_at_the_end() -> None:
 
 BLOCKED = """
 import os, signal, threading, time
-from kcr.app import grace, process
-grace.GRACE_SECONDS = 0.2
+from kcr.app import process
+process.GRACE_SECONDS = 0.2
 
 def block():
     time.sleep(60)
@@ -165,8 +165,8 @@ def test_second_signal_ends_a_blocked_process_at_once() -> None:
 
 STALLED = f"""{HANG}
 import os, signal, sys, threading
-from kcr.app import grace, process
-grace.GRACE_SECONDS = 0.2
+from kcr.app import process
+process.GRACE_SECONDS = 0.2
 
 def flood():
     while True:

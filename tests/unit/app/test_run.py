@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import Job
-from kcr.app.grace import GracePeriod
 from kcr.app.options import ProgramOptions
+from kcr.app.process import GracePeriod
 from kcr.app.run import ReadyFile, make_elector
 from kcr.client import Client, ClusterConfig
 from kcr.manager import Manager

@@ -11,8 +11,7 @@ from types import CoroutineType
 
 import pytest
 
-from kcr.app.grace import outermost_of
-from kcr.app.process import run_to_end
+from kcr.app.process import outermost_of, run_to_end
 
 # Each starts a process, which imports kcr.
 pytestmark = pytest.mark.timeout(60)
@@ -67,9 +66,9 @@ KEEPERS = {
 
 PROGRAM = """
 import asyncio, os, signal, sys, threading, time
-from kcr.app import grace, process
+from kcr.app import process
 from kcr.errors import LeadershipLostError
-grace.GRACE_SECONDS = {seconds}
+process.GRACE_SECONDS = {seconds}
 {keeper}
 async def main():
     keep()
@@ -158,10 +157,10 @@ STUCK = """
 import asyncio
 import kcr
 from kcr.api.core import ConfigMap
-from kcr.app import grace, process
+from kcr.app import process
 from kcr.errors import LeadershipLostError
 from kcr.testing import FakeManager
-grace.GRACE_SECONDS = 0.3
+process.GRACE_SECONDS = 0.3
 
 class Stuck:
     async def reconcile(self, key):
@@ -183,7 +182,7 @@ async def main():
     controller = manager.add_controller("stuck", Stuck(), graceful_shutdown_timeout=0.1)
     controller.queue.add(kcr.Key("default", "a"))
     manager.add(Fails())
-    period = grace.GracePeriod()
+    period = process.GracePeriod()
     await manager.run(on_failure=lambda error: period.begin_on_loop(1, error))
     return 0
 
