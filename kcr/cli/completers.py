@@ -88,27 +88,31 @@ def complete_programs(ctx: click.Context, parameter: click.Parameter, incomplete
 
 def complete_jobs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the Jobs of the namespace whose name begins so; none when the cluster cannot be asked."""
-    from kcr.api.batch import Job  # noqa: PLC0415  # see above
-
-    return _items("job/", _names(ctx, Job), incomplete)
+    return _objects(ctx, parameter, incomplete, ("job",))
 
 
 def complete_cronjobs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the CronJobs of the namespace whose name begins so; none when the cluster cannot be asked."""
-    from kcr.api.batch import CronJob  # noqa: PLC0415  # see above
-
-    return _items("cronjob/", _names(ctx, CronJob), incomplete)
+    return _objects(ctx, parameter, incomplete, ("cronjob",))
 
 
 def complete_objects(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the Jobs and CronJobs whose name begins so; behind `KIND/`, the objects of that kind."""
-    from kcr.api.batch import Job  # noqa: PLC0415  # see above
-
+    """Return the Jobs and CronJobs whose name begins so; behind `KIND/` and `KIND `, the objects of that kind."""
     kind, slash, _ = incomplete.partition("/")
-    if slash and kind not in ("job", "cronjob"):
-        return _items(f"{kind}/", _names(ctx, kind), incomplete)
-    found = _items("job/", _names(ctx, Job), incomplete) if "job/".startswith(kind) else []
-    return [*found, *(complete_cronjobs(ctx, parameter, incomplete) if "cronjob/".startswith(kind) else [])]
+    return _objects(ctx, parameter, incomplete, (kind,) if slash else ("job", "cronjob"))
+
+
+def _objects(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str, kinds: Iterable[str]
+) -> list[CompletionItem]:
+    """Return objects of kinds as `KIND/NAME`, and by their names where the words before name a kind."""
+    first = next(iter(ctx.params.get(parameter.name or "") or ()), "")
+    if first and "/" not in first:
+        return _items("", _names(ctx, first), incomplete)
+    return [
+        one for kind in kinds if incomplete.startswith(f"{kind}/") or f"{kind}/".startswith(incomplete)
+        for one in _items(f"{kind}/", _names(ctx, kind), incomplete)
+    ]  # fmt: skip
 
 
 def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[CompletionItem]:
@@ -124,7 +128,7 @@ def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[
 
     from kcr.app.logs import configure_logs  # noqa: PLC0415  # see above
     from kcr.cli.connection import connected  # noqa: PLC0415  # see above
-    from kcr.cli.target import UnresolvedName, resolved  # noqa: PLC0415  # see above
+    from kcr.cli.target import parse_object, resolved  # noqa: PLC0415  # see above
 
     # Such as that of a missing permission: it would be taken for a name, or stand in the middle of the command line.
     configure_logs(None, "critical")
@@ -135,7 +139,7 @@ def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[
 
     async def names() -> list[str]:
         async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace, _):
-            wanted = (await resolved(client, UnresolvedName(kind, ""))).kind if isinstance(kind, str) else kind
+            wanted = (await resolved(client, parse_object(f"{kind}/a"))).kind if isinstance(kind, str) else kind
             found = await client.list(wanted, namespace if wanted.resource.namespaced else "")
             return sorted({*map(name_of, found)} - {""})
 

@@ -1,16 +1,21 @@
 """How commands about objects run: quietly, until they end or a signal ends them, connected to a cluster."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+from typing import Any, NamedTuple, TypeVar
 
-from kcr.api.meta import Resource
+from kcr.api.meta import Key, Resource
 from kcr.app.logs import configure_logs
 from kcr.app.process import run_to_end
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
 from kcr.client.cluster_config import explain_failure
 from kcr.errors import ApiError, ConfigError, NotFoundError, TransportError
 
+R = TypeVar("R", bound=Resource)
+
+# Among so many objects a name is compared, and is alike from this ratio on.
+_MOST_NAMES, _LIKENESS = 500, 0.75
 # As of a shell whose program SIGINT has ended.
 _INTERRUPTED = 130
 
@@ -60,19 +65,30 @@ async def connected(values: Mapping[str, Any]) -> AsyncIterator[Connection]:
             raise ConfigError(explain_failure(error, config)) from error
 
 
-@contextmanager
-def searched(kind: type[Resource]) -> Iterator[None]:
-    """Say where to look for an object of a kind that the body does not find.
-
-    Args:
-        kind: The kind of the object that the user has named.
+async def find(client: Client, kind: type[R], key: Key) -> R:
+    """Return an object that the user has named.
 
     Raises:
-        ConfigError: The body has raised a NotFoundError.
+        ConfigError: There is none; see `unfound`.
     """
     try:
-        yield
+        return await client.get(kind, key)
     except NotFoundError as error:
-        listed = f"kubectl get {kind.resource.plural}"
-        hint = f"name its namespace with -n, or see `{listed} -A`" if kind.resource.namespaced else f"see `{listed}`"
-        raise ConfigError(f"{error.message}: {hint}") from error
+        raise await unfound(client, kind, key, error) from error
+
+
+async def unfound(client: Client, kind: type[Resource], key: Key, error: NotFoundError) -> ConfigError:
+    """Return the error line for a named object that is not there: where to look, and names that are spelled alike."""
+    listed = f"kubectl get {kind.resource.plural}"
+    hint = f"name its namespace with -n, or see `{listed} -A`" if kind.resource.namespaced else f"see `{listed}`"
+    near = await near_objects(client, kind, key)
+    return ConfigError(f"{error.message}: {f'is it {near}? Or ' if near else ''}{hint}")
+
+
+async def near_objects(client: Client, kind: type[Resource], key: Key) -> str:
+    """Return the names of a kind's objects that are spelled like a wrong one, joined by `or`; empty for none."""
+    try:
+        _, found = await client.list_page(kind, key.namespace, limit=_MOST_NAMES)
+    except (ApiError, TransportError):
+        return ""
+    return " or ".join(get_close_matches(key.name, [one.metadata.name for one in found], 2, _LIKENESS))

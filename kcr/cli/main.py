@@ -5,8 +5,9 @@ They are kcr's own, and those that installed packages add as entry points of the
 
 import importlib
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NoReturn
@@ -27,6 +28,18 @@ COMMANDS: Mapping[str, str] = {
     "check": "check", "completion": "completers", "debug": "debug.commands", "explain": "objects.explain",
     "reconcile": "objects.reconcile", "run": "run", "shards": "objects.shards", "version": "version",
 }  # fmt: skip
+
+
+# The groups of the help.
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "Run": ("run", "check"),
+    "Develop": ("dev", "init", "snapshot", "rehearse"),
+    "Look": ("jobs", "events", "logs", "explain", "wait", "shards", "debug", "version"),
+    "Repair": ("reconcile", "rerun", "run-now"),
+    "Generate": ("crd", "rbac", "webhooks", "policy", "types", "kubeconfig", "completion"),
+}
+# Around the names in the help.
+_INDENT = 4
 
 
 class Commands(click.Group):
@@ -53,6 +66,20 @@ class Commands(click.Group):
             return command
         return _loaded(point) if point is not None else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments begin with.
+
+        Raises:
+            NoSuchCommand: There is none; the message has those that are spelled alike.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            names = self.list_commands(ctx)
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that begin so; no command is imported for its line of help."""
         names = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
@@ -60,7 +87,7 @@ class Commands(click.Group):
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the names with their summaries."""
+        """Write the names with their summaries, in groups, a line each."""
         rows = _summaries()
         for name, point in _added().items():
             if name not in rows:
@@ -68,8 +95,21 @@ class Commands(click.Group):
                     rows[name] = _loaded(point).get_short_help_str(formatter.width)
                 except ConfigError as error:
                     rows[name] = str(error)
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(rows.items()))
+        groups = {**_GROUPS, "Others": sorted(set(rows).difference(*_GROUPS.values()))}
+        width = formatter.width - max(map(len, rows)) - _INDENT
+        for group, names in groups.items():
+            if found := [(name, _cut(rows[name], width)) for name in names if name in rows]:
+                with formatter.section(group):
+                    formatter.write_dl(found)
+
+
+def _cut(text: str, width: int) -> str:
+    """Return the beginning of a sentence that fits a line: its first clause, or words."""
+    text = text.rstrip(".")
+    if len(text) <= width:
+        return text
+    clause = re.match(rf".{{20,{width}}}?(?=[,:;] )", text)
+    return clause[0] if clause else f"{text[: width - 1].rpartition(' ')[0]}…"
 
 
 def _summaries() -> dict[str, str]:

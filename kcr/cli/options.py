@@ -1,5 +1,6 @@
 """Command-line options that several commands share."""
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -33,13 +34,15 @@ _in_context = program_options(
 )
 
 
-def _parsed(ctx: click.Context, parameter: click.Parameter, text: str) -> Any:
-    from kcr.cli.target import parse_object  # noqa: PLC0415  # a help needs no client
+def _parsed(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    from kcr.cli.target import parse_one  # noqa: PLC0415  # a help needs no client
 
-    return parse_object(text)
+    return parse_one(texts)
 
 
-object_argument = click.argument("name", metavar="KIND/NAME", callback=_parsed, shell_complete=complete_objects)
+object_argument = click.argument(
+    "name", nargs=-1, required=True, metavar="KIND/NAME", callback=_parsed, shell_complete=complete_objects
+)
 
 
 def object_options(command: F) -> F:
@@ -57,6 +60,18 @@ def fleet_options(command: F) -> F:
         "-A", "--all-namespaces", "everywhere", is_flag=True, allow_from_autoenv=False, help="In all namespaces."
     )
     return _in_context(everywhere(command))
+
+
+def color_option(command: F) -> F:
+    """Add `--color`; the variable NO_COLOR leaves colours out as well (https://no-color.org)."""
+    return click.option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True, is_eager=True,
+        expose_value=False, allow_from_autoenv=False, callback=_set_color, help="Colours; by default on a terminal.",
+    )(command)  # fmt: skip
+
+
+def _set_color(ctx: click.Context, parameter: click.Parameter, when: str) -> None:
+    ctx.color = False if when == "auto" and os.environ.get("NO_COLOR") else {"always": True, "never": False}.get(when)
 
 
 def selector_option(words: str) -> Callable[[F], F]:

@@ -1,13 +1,18 @@
-"""Files that commands write: whole, and an error line that names the file and the remedy."""
+"""What commands write: files, whole, with an error line that names the file and the remedy; JSON, YAML and tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+import msgspec
 
+from kcr.api import codec
 from kcr.atomicfile import is_full, replace_files
 from kcr.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def write_output(output: str, content: bytes, *, mode: int | None = None) -> None:
@@ -43,6 +48,43 @@ def unwritable(remedy: str) -> Iterator[None]:
     except OSError as error:
         remedy = "free some space" if is_full(error) else remedy
         raise ConfigError(f"cannot write {error.filename}: {error.strerror}: {remedy}") from error
+
+
+def output_option(*more: str, words: str = "") -> Callable[[F], F]:
+    """Return a decorator that adds `-o`, as of kubectl; see `show`.
+
+    Args:
+        more: Formats beside `json` and `yaml`.
+        words: The text for the help, where it says more than the names of the formats.
+    """
+    return click.option(
+        "-o", "--output", type=click.Choice(["json", "yaml", *more]),
+        help=words or "Print one JSON object, or YAML.",
+    )  # fmt: skip
+
+
+def show(value: object, form: str) -> None:
+    """Print a value as one JSON object, or as a YAML document.
+
+    Args:
+        value: The value: a struct, a mapping, or their list.
+        form: The value of `output_option`, `json` or `yaml`.
+    """
+    content = codec.encode(value)
+    if form == "yaml":
+        import yaml  # noqa: PLC0415  # slow to import
+
+        click.echo(yaml.safe_dump(msgspec.json.decode(content), sort_keys=False, allow_unicode=True), nl=False)
+        return
+    click.echo(content)
+
+
+def show_each(values: Iterable[object], form: str) -> None:
+    """Print values as lines of JSON, or as a stream of YAML documents."""
+    for value in values:
+        if form == "yaml":
+            click.echo("---")
+        show(value, form)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which objects a command is about."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import click
@@ -55,30 +55,52 @@ class UnresolvedName(NamedTuple):
 
 
 def parse_jobs(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[ObjectName, ...]:
-    """Read the names of Jobs, as `job/NAME`.
+    """Read the names of Jobs, as `job/NAME`, or as `job NAME NAME`.
 
     Raises:
         click.UsageError: A text names no Job.
     """
-    return tuple(dict.fromkeys(parse_job(ctx, parameter, text) for text in texts))
+    return tuple(dict.fromkeys(_parse(Job, text) for text in _with_kinds(texts)))
 
 
-def parse_job(ctx: click.Context, parameter: click.Parameter, text: str) -> ObjectName:
-    """Read the name of one Job, as `job/NAME`.
-
-    Raises:
-        click.UsageError: The text names no Job.
-    """
-    return _parse(Job, text)
-
-
-def parse_cronjob(ctx: click.Context, parameter: click.Parameter, text: str) -> ObjectName:
-    """Read the name of one CronJob, as `cronjob/NAME`.
+def parse_job(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> ObjectName:
+    """Read the name of one Job, as `job/NAME` or `job NAME`.
 
     Raises:
-        click.UsageError: The text names no CronJob.
+        click.UsageError: The text names no Job, or several.
     """
-    return _parse(CronJob, text)
+    return _parse(Job, _single(texts))
+
+
+def parse_cronjob(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> ObjectName:
+    """Read the name of one CronJob, as `cronjob/NAME` or `cronjob NAME`.
+
+    Raises:
+        click.UsageError: The text names no CronJob, or several.
+    """
+    return _parse(CronJob, _single(texts))
+
+
+def parse_one(texts: Sequence[str]) -> ObjectName | UnresolvedName:
+    """Read the name of one object, as `KIND/NAME` or `KIND NAME`.
+
+    Raises:
+        click.UsageError: The text names none, or several.
+    """
+    return parse_object(_single(texts))
+
+
+def _with_kinds(texts: Sequence[str]) -> Sequence[str]:
+    """Return names as `KIND/NAME`, also where their kind comes once before them, as with kubectl: `job pi test`."""
+    kind, *names = texts or ("",)
+    return [f"{kind}/{name}" for name in names] if names and not any("/" in text for text in texts) else texts
+
+
+def _single(texts: Sequence[str]) -> str:
+    text, *others = _with_kinds(texts)
+    if others:
+        raise click.UsageError(f"{' '.join(texts)!r} names {len(others) + 1} objects: name one")
+    return text
 
 
 def _parse(wanted: type[Resource], text: str) -> ObjectName:

@@ -4,22 +4,23 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 import click
-import msgspec
+
+from kcr.cli.output import output_option, show
 
 # The packages that behaviour depends on, besides Python.
 _PACKAGES = ("aiohttp", "kubernetes-asyncio", "msgspec", "uvloop")
 
 
 @click.command("version", epilog="Exit codes: 0, 2 on a wrong option.")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
+@output_option()
 def command(output: str | None) -> None:
     """Print the versions of kcr, Python and the packages that matter.
 
     That of a server is printed by `kcr check`.
     """
     found = versions()
-    if output == "json":
-        click.echo(msgspec.json.encode(found))
+    if output:
+        show(found, output)
         return
     for name, number in found.items():
         click.echo(f"{name} {number}")

@@ -14,7 +14,8 @@ from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_cronjobs, complete_jobs
-from kcr.cli.connection import connected, run_quietly, searched
+from kcr.cli.connection import connected, find, run_quietly
+from kcr.cli.output import output_option, show
 from kcr.cli.target import ObjectName, parse_cronjob, parse_job
 from kcr.client import Client
 from kcr.clock import SystemClock
@@ -56,12 +57,12 @@ def _creation_options(command: F) -> F:
         "--dry-run", type=click.Choice([*_MARKS]), default="none", show_default=True, allow_from_autoenv=False,
         help="Send nothing (client), or have the server check the Job and not store it (server).",
     )  # fmt: skip
-    output = click.option("-o", "--output", type=click.Choice(["json", "name"]), help="Print the Job, or its name.")
+    output = output_option("name", words="Print the Job, or its name.")
     return name(dry_run(output(shared.object_options(command))))
 
 
 @click.command("rerun", **_COMMAND)
-@click.argument("job", metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
+@click.argument("job", nargs=-1, required=True, metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
 @click.option(
     "--failed-indexes", is_flag=True, allow_from_autoenv=False,
     help="Of an Indexed Job, run only the indexes that have not succeeded; the others count as completed.",
@@ -78,8 +79,7 @@ def rerun(job: ObjectName, **values: Any) -> int:
 
 async def _rerun(named: ObjectName, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, namespace, _):
-        with searched(Job):
-            job = await client.get(WholeJob, Key(namespace, named.name))
+        job = await find(client, WholeJob, Key(namespace, named.name))
         name = values["job_name"] or rerun_name(job)
         indexes = _checked(job, named, only_failed=values["failed_indexes"])
         try:
@@ -160,7 +160,9 @@ async def _record_rerun(client: Client, job: Unstructured, name: str, indexes: I
 
 
 @click.command("run-now", **_COMMAND)
-@click.argument("cronjob", metavar="cronjob/NAME", callback=parse_cronjob, shell_complete=complete_cronjobs)
+@click.argument(
+    "cronjob", nargs=-1, required=True, metavar="cronjob/NAME", callback=parse_cronjob, shell_complete=complete_cronjobs
+)
 @_creation_options
 def run_now(cronjob: ObjectName, **values: Any) -> int:
     """Start a Job of a CronJob now, also while the CronJob is suspended.
@@ -174,8 +176,7 @@ def run_now(cronjob: ObjectName, **values: Any) -> int:
 
 async def _run_now(cronjob: ObjectName, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, namespace, _):
-        with searched(CronJob):
-            cron = await client.get(CronJob, Key(namespace, cronjob.name))
+        cron = await find(client, CronJob, Key(namespace, cronjob.name))
         if cron.metadata.deletion_timestamp is not None:
             raise ConfigError(f"{cronjob} is being deleted, and a Job of it would be deleted as well: create it anew")
         name = values["job_name"] or run_name(cron, SystemClock().now())
@@ -218,6 +219,9 @@ def _show(job: Unstructured, values: Mapping[str, Any]) -> None:
     """Print a new Job as kubectl does."""
     if values["output"] == "json":
         click.echo(msgspec.json.format(codec.encode(job), indent=4))
+        return
+    if values["output"] == "yaml":
+        show(job, "yaml")
         return
     state = "" if values["output"] == "name" else f" created{_MARKS[values['dry_run']]}"
     click.echo(f"job.batch/{job.metadata.name}{state}")

@@ -5,9 +5,11 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
+import msgspec
 
 from kcr.api import codec
 from kcr.api.batch import CronJob, Job
@@ -17,7 +19,7 @@ from kcr.api.meta import controller_of
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_objects
 from kcr.cli.connection import connected, run_quietly
-from kcr.cli.output import table
+from kcr.cli.output import output_option, show, show_each, table
 from kcr.cli.target import ObjectName, parse_object, resolved
 from kcr.client import Client
 from kcr.client.explainers import last_seen
@@ -31,7 +33,7 @@ from kcr.manager import Manager
 
 _HEADER = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 _PAUSE_SECONDS = 0.5
-Show = Callable[[Sequence[Event]], None]
+_Show = Callable[[Sequence[Event]], None]
 
 
 class EventQuery(NamedTuple):
@@ -73,7 +75,7 @@ def _parse_types(ctx: click.Context, parameter: click.Parameter, text: str) -> s
     help="Only these types, such as Warning.",
 )  # fmt: skip
 @click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show further events until Ctrl-C.")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object, with --watch one per event.")
+@output_option(words="Print one JSON object, or YAML; with --watch one per event.")
 @click.option("--no-headers", is_flag=True, allow_from_autoenv=False, help="Print no titles of columns.")
 def command(**values: Any) -> int:
     """Show events, those that were seen last at the end, as `kubectl events` does.
@@ -85,21 +87,22 @@ def command(**values: Any) -> int:
 
 
 async def _events(values: Mapping[str, Any]) -> int:
-    is_json = values["output"] == "json"
+    form = values["output"]
     async with connected(values) as (client, own, _):
         about = values["about"] and await resolved(client, values["about"])
         # Those about nodes may be in any namespace.
         everywhere = values["everywhere"] or (about and not about.kind.resource.namespaced)
         query = EventQuery("" if everywhere else own, about, values["types"])
-        show = _rows(values["everywhere"], not values["no_headers"])
+        show_rows = _rows(values["everywhere"], not values["no_headers"])
         if values["watch"]:
-            await follow(client, query, _json_lines if is_json else show)
+            await follow(client, query, partial(show_each, form=form) if form else show_rows)
         found = await client.list(Event, query.namespace, fields=query.fields)
         events = _selected(found, query, await owned(client, query))
-    if is_json:
-        click.echo(b'{"apiVersion":"v1","kind":"EventList","items":[%b]}' % b",".join(map(codec.encode, events)))
+    if form:
+        items = [msgspec.Raw(codec.encode(event)) for event in events]
+        show({"apiVersion": "v1", "kind": "EventList", "items": items}, form)
     elif events:
-        show(events)
+        show_rows(events)
     else:
         click.echo(f"No events found{'' if everywhere else f' in {own} namespace'}.", err=True)
     return 0
@@ -130,7 +133,7 @@ def _selected(events: Iterable[Event], query: EventQuery, uids: set[str]) -> lis
     return sorted(events, key=last_seen)
 
 
-async def follow(client: Client, query: EventQuery, show: Show) -> None:
+async def follow(client: Client, query: EventQuery, show: _Show) -> None:
     """Show events, then those that are new or happen again, until it is cancelled."""
     manager = Manager(client, random=random.Random(), namespace=query.namespace)
     manager.select(Selection(Event, query.namespace, fields=query.fields))
@@ -168,7 +171,7 @@ def row_of(event: Event, now: datetime) -> tuple[str, ...]:
     return tuple(printable(" ".join(cell.split())) for cell in cells)
 
 
-def _rows(everywhere: bool, header: bool) -> Show:
+def _rows(everywhere: bool, header: bool) -> _Show:
     first, titles = 0 if everywhere else 1, [_HEADER] if header else []
 
     def show(events: Sequence[Event]) -> None:
@@ -178,7 +181,3 @@ def _rows(everywhere: bool, header: bool) -> Show:
         click.echo("\n".join(table(head, rows)))
 
     return show
-
-
-def _json_lines(events: Sequence[Event]) -> None:
-    click.echo(b"\n".join(map(codec.encode, events)))

@@ -1,4 +1,4 @@
-"""`kcr jobs`: all Jobs of a namespace or cluster by state and cause, those that need attention first."""
+"""`kcr jobs`: all Jobs of a namespace or cluster by state and cause."""
 
 import asyncio
 import random
@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from kcr.api.batch import Job, is_finished
+from kcr.api.batch import COMPLETE, FAILED, Job, finished_type, is_finished
+from kcr.api.conditions import find_condition
 from kcr.api.core import Event, Pod
 from kcr.api.durations import human_duration
 from kcr.api.meta import controller_of
 from kcr.cli import options as shared
 from kcr.cli.connection import connected, run_quietly
-from kcr.cli.output import table
+from kcr.cli.output import output_option, show, show_each, table
+from kcr.cli.target import ObjectName
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.controllers.job.commands.job_progress import ChangeHandler
@@ -42,6 +44,9 @@ from kcr.manager import Manager
 # The order of the rows.
 ORDER = (CANNOT_START, BACKING_OFF, TERMINATING, PENDING, RUNNING, SUSPENDED, *reversed(ENDS.values()))
 HEADER = ("NAMESPACE", "NAME", "STATE", "CAUSE", "DONE", "ACTIVE", "FAILED", "AGE")
+WIDE_HEADER = (*HEADER, "DURATION", "OWNER")
+_COLORS = {CANNOT_START: "red", BACKING_OFF: "red", ENDS[FAILED]: "red", ENDS[COMPLETE]: "green",
+           TERMINATING: "yellow", PENDING: "yellow"}  # fmt: skip
 # A Job whose pods are refused is retried once a minute at least, but its event is not always written.
 _LATELY = timedelta(minutes=10)
 _RANKS = {state: rank for rank, state in enumerate(ORDER)}
@@ -72,6 +77,9 @@ class JobRow(msgspec.Struct, frozen=True, rename="camel"):
         active: Pods that run or may still run.
         failed: Pods that failed.
         created: When it was created.
+        started: When it was started, or resumed; None before.
+        ended: When it was complete or failed; None before.
+        owner: The controller that made it, such as `CronJob/report`; empty for none.
     """
 
     namespace: str
@@ -83,15 +91,43 @@ class JobRow(msgspec.Struct, frozen=True, rename="camel"):
     active: int
     failed: int
     created: datetime | None
+    started: datetime | None
+    ended: datetime | None
+    owner: str
 
-    def cells(self, now: datetime) -> tuple[str, ...]:
-        """Return the cells of the table, under `HEADER`."""
+    def cells(self, now: datetime, *, wide: bool = False) -> tuple[str, ...]:
+        """Return the cells of the table, under `HEADER` or `WIDE_HEADER`."""
         goal = "" if self.completions is None else f"/{self.completions}"
-        age = "-" if self.created is None else human_duration(max(now - self.created, timedelta()))
-        return (
+        cells = (
             self.namespace, self.name, self.state.replace("_", " "), self.cause or "-", f"{self.succeeded}{goal}",
-            str(self.active), str(self.failed), age,
+            str(self.active), str(self.failed), _between(self.created, now),
         )  # fmt: skip
+        return (*cells, _between(self.started, self.ended or now), self.owner or "-") if wide else cells
+
+
+# What rows are sorted by, by the names of the columns: the largest numbers and the oldest first.
+SORTS: Mapping[str, Callable[[JobRow], Any]] = {
+    "namespace": lambda row: (row.namespace, row.name),
+    "name": lambda row: (row.name, row.namespace),
+    "done": lambda row: -row.succeeded,
+    "active": lambda row: -row.active,
+    "failed": lambda row: -row.failed,
+    "age": lambda row: (row.created is None, row.created),
+}
+
+
+def _between(since: datetime | None, until: datetime) -> str:
+    return "-" if since is None else human_duration(max(until - since, timedelta()))
+
+
+def lines_of(rows: Sequence[JobRow], now: datetime, *, wide: bool = False) -> Iterator[str]:
+    """Yield a table of Jobs as lines, each state in its colour, for `click.echo`."""
+    header, *lines = map(printable, table(WIDE_HEADER if wide else HEADER, [row.cells(now, wide=wide) for row in rows]))
+    yield header
+    start = header.index("STATE")
+    for row, line in zip(rows, lines, strict=True):
+        end = start + len(row.state)
+        yield line[:start] + click.style(line[start:end], fg=_COLORS.get(row.state)) + line[end:]
 
 
 def rows_of(jobs: Iterable[Job], known: JobEvidence, now: datetime) -> list[JobRow]:
@@ -145,10 +181,12 @@ def changed(before: Iterable[JobRow], rows: Iterable[JobRow]) -> Iterator[JobRow
 
 
 def _row(job: Job, found: JobSituation) -> JobRow:
-    metadata, status = job.metadata, job.status
+    metadata, status, owner = job.metadata, job.status, controller_of(job.metadata)
+    ended = find_condition(status.conditions, finished_type(job))
     return JobRow(
         metadata.namespace, metadata.name, found.state, found.cause, job.spec.completions,
-        status.succeeded, status.active, status.failed, metadata.creation_timestamp,
+        status.succeeded, status.active, status.failed, metadata.creation_timestamp, status.start_time,
+        ended.last_transition_time if ended else None, f"{owner.kind}/{owner.name}" if owner else "",
     )  # fmt: skip
 
 
@@ -157,6 +195,7 @@ _LABEL = "batch.kubernetes.io/job-name"
 # How often a watched table is read again: pods and events change without their Job.
 _SECONDS = 2.0
 _HOME, _CLEAR = "\x1b[H", "\x1b[J"
+_Show = Callable[[list[JobRow]], None]
 
 
 @click.command(
@@ -167,7 +206,18 @@ _HOME, _CLEAR = "\x1b[H", "\x1b[J"
 @shared.fleet_options
 @shared.selector_option("Only Jobs with these labels, such as app=web.")
 @click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes until Ctrl-C.")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object, with --watch one per change.")
+@click.option(
+    "--field-selector", "fields", metavar="FIELDS", default="", allow_from_autoenv=False,
+    help="Only Jobs with these fields, such as status.successful=0.",
+)  # fmt: skip
+@click.option(
+    "--sort-by", type=click.Choice(["state", *SORTS]), allow_from_autoenv=False, show_default="state",
+    help="Sort by a column: names from a to z, the most pods first, the youngest last.",
+)  # fmt: skip
+@output_option(
+    "wide", "name", words="Print more columns, the names, or JSON or YAML, with --watch one object per change."
+)
+@shared.color_option
 def command(**values: Any) -> int:
     """Show all Jobs by state, cause, progress and age, those that need attention first.
 
@@ -178,25 +228,37 @@ def command(**values: Any) -> int:
 
 
 async def _jobs(values: Mapping[str, Any]) -> int:
-    is_json = values["output"] == "json"
-    labels = values["selector"]
+    form = values["output"]
     async with connected(values) as (client, own, _):
         namespace = "" if values["everywhere"] else own
         clock = SystemClock()
+        selection = Selection(Job, namespace, labels=values["selector"], fields=values["fields"])
         if values["watch"]:
-            show = _json_changes if is_json else _redraw if sys.stdout.isatty() else _line_changes
-            await follow(client, namespace, labels, clock, show(clock))
+            redraws = form in (None, "wide") and sys.stdout.isatty()
+            show_rows = _redraw(clock, form) if redraws else _changes(clock, form)
+            await follow(client, selection, clock, lambda rows: show_rows(_sorted(rows, values)))
             return 0
-        jobs = await client.list(Job, namespace, labels=labels)
-        rows = rows_of(jobs, await read_evidence(client, namespace, jobs), clock.now())
-    if is_json:
-        click.echo(msgspec.json.encode({"summary": summary_of(rows), "jobs": rows}))
+        jobs = await client.list(Job, namespace, labels=selection.labels, fields=selection.fields)
+        rows = _sorted(rows_of(jobs, await read_evidence(client, namespace, jobs), clock.now()), values)
+    if form in ("json", "yaml"):
+        show({"summary": summary_of(rows), "jobs": rows}, form)
+    elif form == "name":
+        _print_names(rows)
     else:
-        now = clock.now()
         if rows:
-            click.echo("\n".join(map(printable, table(HEADER, [row.cells(now) for row in rows]))))
+            click.echo("\n".join(lines_of(rows, clock.now(), wide=form == "wide")))
         click.echo(summary_of(rows), err=True)
     return 0
+
+
+def _sorted(rows: list[JobRow], values: Mapping[str, Any]) -> list[JobRow]:
+    order = SORTS.get(values["sort_by"])
+    return rows if order is None else sorted(rows, key=order)
+
+
+def _print_names(rows: Iterable[JobRow]) -> None:
+    for row in rows:
+        click.echo(ObjectName(Job, row.name))
 
 
 async def read_evidence(client: Client, namespace: str, jobs: Iterable[Job]) -> JobEvidence:
@@ -221,22 +283,22 @@ async def read_evidence(client: Client, namespace: str, jobs: Iterable[Job]) -> 
 
 
 async def follow(
-    client: Client, namespace: str, labels: str, clock: Clock, show: Callable[[Sequence[JobRow]], None]
+    client: Client, selection: Selection[Job], clock: Clock, show_rows: Callable[[list[JobRow]], None]
 ) -> None:
     """Show Jobs again and again, until it is cancelled.
 
     Args:
         client: Where to read; the Jobs are watched, their pods and events read again every two seconds.
-        namespace: The namespace of the Jobs; empty for all.
-        labels: A label selector; empty for all.
+        selection: Which Jobs.
         clock: The time for ages.
-        show: Called with all rows.
+        show_rows: Called with all rows.
     """
+    namespace = selection.namespace
     manager = Manager(client, random=random.Random(), namespace=namespace)
-    manager.select(Selection(Job, namespace, labels=labels))
+    manager.select(selection)
     news, known = asyncio.Event(), JobEvidence()
     # The informer would try again without end if it may not list.
-    await client.list_page(Job, namespace, labels=labels, limit=1)
+    await client.list_page(Job, namespace, labels=selection.labels, fields=selection.fields, limit=1)
     manager.informer(Job).add_handler(ChangeHandler(lambda _: news.set(), lambda _: news.set()))
     async with manager.running():
         while True:
@@ -245,7 +307,7 @@ async def follow(
             # A table that is watched survives an outage of the server, as the watch of its Jobs does.
             with suppress(ApiError, TransportError):
                 known = await read_evidence(client, namespace, jobs)
-            show(rows_of(jobs, known, clock.now()))
+            show_rows(rows_of(jobs, known, clock.now()))
             # At most one picture in a while, however many changes there are.
             await asyncio.sleep(_SECONDS / 4)
             try:
@@ -255,35 +317,30 @@ async def follow(
                 pass
 
 
-def _line_changes(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
+def _changes(clock: Clock, form: str | None) -> _Show:
     shown: list[JobRow] = []
 
-    def show(rows: Sequence[JobRow]) -> None:
-        now = clock.now()
-        for row in changed(shown, rows):
-            click.echo(printable("  ".join(row.cells(now))))
+    def show_changed(rows: list[JobRow]) -> None:
+        now, news = clock.now(), list(changed(shown, rows))
         shown[:] = rows
+        if form == "name":
+            _print_names(news)
+        elif form in ("json", "yaml"):
+            show_each(news, form)
+        else:
+            for row in news:
+                click.echo(printable("  ".join(row.cells(now, wide=form == "wide"))))
 
-    return show
-
-
-def _json_changes(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
-    shown: list[JobRow] = []
-
-    def show(rows: Sequence[JobRow]) -> None:
-        for row in changed(shown, rows):
-            click.echo(msgspec.json.encode(row))
-        shown[:] = rows
-
-    return show
+    return show_changed
 
 
-def _redraw(clock: Clock) -> Callable[[Sequence[JobRow]], None]:
+def _redraw(clock: Clock, form: str | None) -> _Show:
 
-    def show(rows: Sequence[JobRow]) -> None:
+    def redraw(rows: list[JobRow]) -> None:
         size, now = shutil.get_terminal_size(), clock.now()
-        lines = list(table(HEADER, [row.cells(now) for row in rows[: max(size.lines - 3, 1)]]))
+        cells = [row.cells(now, wide=form == "wide") for row in rows[: max(size.lines - 3, 1)]]
+        lines = table(WIDE_HEADER if form == "wide" else HEADER, cells)
         text = "\n".join(printable(line)[: size.columns] for line in (summary_of(rows), *lines))
         click.echo(f"{_HOME}{text}{_CLEAR}")
 
-    return show
+    return redraw

@@ -15,7 +15,7 @@ from kcr.api.meta import Key, OwnerReference, controller_of, is_controlled_by
 from kcr.api.pods import is_terminal
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_jobs
-from kcr.cli.connection import connected, run_quietly, searched
+from kcr.cli.connection import connected, find, run_quietly
 from kcr.cli.display import Display
 from kcr.cli.target import ObjectName, parse_job
 from kcr.client import Client, LogOptions
@@ -30,7 +30,7 @@ from kcr.manager import Manager
     context_settings={"auto_envvar_prefix": "KCR"},
     epilog="Exit codes: 0, 1 when the Job or a log cannot be read, 130 after Ctrl-C, 2 on a wrong option.",
 )
-@click.argument("job", metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
+@click.argument("job", nargs=-1, required=True, metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
 @shared.object_options
 @click.option("-f", "--follow", is_flag=True, help="Go on, with the pods to come too, until the Job has ended.")
 @click.option("-c", "--container", metavar="NAME", default="", help="Only this container; by default all.")
@@ -54,8 +54,7 @@ async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
         since_seconds=None if since is None else math.ceil(since),
     )  # fmt: skip
     async with connected(values) as (client, namespace, _):
-        with searched(Job):
-            job = await client.get(Job, Key(namespace, name.name))
+        job = await find(client, Job, Key(namespace, name.name))
         pods = await pods_of(job, client)
         _check_container(pods, options.container)
         several = len(pods) > 1 or (values["follow"] and _may_have_several(job))

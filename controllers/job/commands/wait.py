@@ -12,12 +12,12 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completers import complete_jobs
-from kcr.cli.connection import connected, run_quietly, searched
+from kcr.cli.connection import connected, find, run_quietly
 from kcr.cli.display import open_display, state_of
 from kcr.cli.target import ObjectName, parse_jobs
 from kcr.client import Client
 from kcr.clock import SystemClock
-from kcr.controllers.job.commands.job_progress import JobProgress
+from kcr.controllers.job.commands.job_progress import ENDED, JobProgress
 from kcr.controllers.job.commands.logs import pods_of
 from kcr.controllers.job.decisions.pod_troubles.failures import digest_of, end_text
 from kcr.controllers.job.pod_context import read_last_lines
@@ -32,20 +32,31 @@ _TIMED_OUT = 124
 _LINES = 5
 
 
+def _parse_state(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    state = text.lower().removeprefix("condition=").capitalize()
+    if state not in ENDED:
+        raise click.BadParameter(f"{text!r} is no end of a Job: write complete or failed")
+    return state
+
+
 @click.command(
     "wait",
     context_settings={"auto_envvar_prefix": "KCR"},
-    epilog="Exit codes: 0 when all are Complete, 1 when one failed or was deleted, 124 after --timeout, 130 after "
-    "Ctrl-C, 2 on a wrong option.",
+    epilog="Exit codes: 0 when all have ended as they were to, 1 when one has not, or was deleted, 124 after "
+    "--timeout, 130 after Ctrl-C, 2 on a wrong option.",
 )
 @click.argument("jobs", nargs=-1, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
 @shared.fleet_options
 @shared.selector_option("Wait for the Jobs that have these labels now, such as app=web.")
 @click.option(
+    "--for", "wanted", metavar="STATE", default="Complete", show_default="complete", callback=_parse_state,
+    allow_from_autoenv=False, help="How they are to end: complete or failed. The other end is an error.",
+)  # fmt: skip
+@click.option(
     "--timeout", "seconds", metavar="DURATION", callback=shared.optional_seconds, show_default="none",
     help="How long to wait at most, such as 90s or 1h30m.",
 )  # fmt: skip
-def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) -> int:
+def command(jobs: tuple[ObjectName, ...], wanted: str, seconds: float | None, **values: Any) -> int:
     """Wait until Jobs have ended: Complete or Failed.
 
     How each ended is a line on stdout; progress is written to stderr, as bars on a terminal. For a failed Job stderr
@@ -55,10 +66,10 @@ def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) 
         raise click.UsageError("name Jobs, as in job/NAME, or choose them with -l; one of both")
     if values["everywhere"] and jobs:
         raise click.UsageError("-A needs -l: name the namespace of a Job with -n")
-    return run_quietly(lambda: _wait(jobs, seconds, values))
+    return run_quietly(lambda: _wait(jobs, wanted, seconds, values))
 
 
-async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Mapping[str, Any]) -> int:
+async def _wait(jobs: tuple[ObjectName, ...], wanted: str, seconds: float | None, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, own, _), AsyncExitStack() as stack:
         namespace = "" if values["everywhere"] else own
         if labels := values["selector"]:
@@ -75,9 +86,8 @@ async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Map
         progress = JobProgress(manager, open_display(stack, manager), keys)
         try:
             async with asyncio.timeout(seconds):
-                with searched(Job):
-                    for key in keys:
-                        await client.get(Job, key)
+                for key in keys:
+                    await find(client, Job, key)
                 async with manager.running():
                     await progress.find_unseen(client, keys)
                     await progress.ended(keys)
@@ -86,10 +96,10 @@ async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Map
         names = {key: str(ObjectName(Job, key.name)) for key in keys}
         if not namespace:
             names = {key: f"{key.namespace} {name}" for key, name in names.items()}
-        return max([await _report(name, key, progress, client) for key, name in names.items()])
+        return max([await _report(name, key, wanted, progress, client) for key, name in names.items()])
 
 
-async def _report(name: str, key: Key, progress: JobProgress, client: Client) -> int:
+async def _report(name: str, key: Key, wanted: str, progress: JobProgress, client: Client) -> int:
     """Print how a Job ended, and return the exit code that it asks for."""
     view = progress.view(key)
     if not progress.is_over(key):
@@ -101,8 +111,8 @@ async def _report(name: str, key: Key, progress: JobProgress, client: Client) ->
         click.echo(f"{name} deleted")
         return 1
     click.echo(f"{name} {view.state.lower()}{': ' if view.why else ''}{printable(view.why)}")
-    if view.state == "Complete":
-        return 0
+    if view.state == "Complete" or view.state == wanted:
+        return 0 if view.state == wanted else 1
     for line in await _digest(name, key, client):
         click.echo(printable(line), err=True)
     return 1

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
+from kcr.cli.output import output_option, show
 from kcr.errors import ConfigError
 from kcr.log.lines import printable
 from kcr_devcluster.manifests import read_documents
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the API server, which only a run loads
     help="The cluster's version.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too: kubectl refuses unknown fields.")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
+@output_option()
 def check(files: tuple[str, ...], version: KubernetesVersion, output: str | None, *, strict: bool) -> int:
     """Check whether CustomResourceDefinitions and objects would pass on a cluster of Kubernetes 1.36 or 1.37.
 
@@ -54,8 +54,8 @@ def check(files: tuple[str, ...], version: KubernetesVersion, output: str | None
     from kcr_devcluster.generators.checking import check_documents  # noqa: PLC0415
 
     checked = check_documents(documents, version)
-    if output == "json":
-        click.echo(msgspec.json.encode(_as_json(checked)))
+    if output:
+        show(_as_json(checked), output)
     else:
         for line in _lines(checked):
             click.echo(printable(line))

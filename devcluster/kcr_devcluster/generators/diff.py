@@ -14,6 +14,7 @@ from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.cli import options as shared
 from kcr.cli.connection import connected, run_quietly
+from kcr.cli.output import output_option, show
 from kcr.errors import ConfigError, KcrError, NotFoundError
 from kcr.log.lines import printable
 from kcr_devcluster.generators.changes import Change, changes
@@ -46,7 +47,7 @@ class Difference(NamedTuple):
 @click.argument("old")
 @click.argument("new")
 @shared.program_options("kubeconfig", "context", "exec_plugins")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
+@output_option()
 def diff(old: str, new: str, output: str | None, **values: Any) -> int:
     """Say what breaks for objects and clients when definitions change from OLD to NEW.
 
@@ -127,8 +128,8 @@ def _told(found: list[Difference], output: str | None) -> int:
     """Print the changes, the breaking ones first, and return the exit code."""
     found.sort(key=lambda one: not one.change.is_breaking)
     breaking = sum(one.change.is_breaking for one in found)
-    if output == "json":
-        click.echo(msgspec.json.encode({"breaking": breaking, "changes": [_as_json(one) for one in found]}))
+    if output:
+        show({"breaking": breaking, "changes": [_as_json(one) for one in found]}, output)
     else:
         for one in found:
             click.echo(printable(_line(one)))

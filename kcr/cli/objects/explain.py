@@ -20,6 +20,7 @@ from kcr.cli.objects.kinds.controllers import blocked_loop
 from kcr.cli.objects.kinds.webhooks import GROUP, read_webhooks
 from kcr.cli.objects.look import Shown, look
 from kcr.cli.objects.screen import fitted
+from kcr.cli.output import output_option, show
 from kcr.cli.target import ObjectName, UnresolvedName, resolved
 from kcr.client.explainers import last_seen
 from kcr.clock import SystemClock
@@ -36,7 +37,7 @@ from kcr.errors import ConfigError, TransportError
 @shared.object_options
 @debug_option
 @shared.plugin_options("controllers", words={"controllers": "those installed"})
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
+@output_option()
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
     """Explain why an object is where it is: the wanted state, the present one, the next steps and their time.
 
@@ -71,8 +72,8 @@ async def _explain(named: ObjectName | UnresolvedName, output: str | None, value
             config = await found.client.get(name.kind, key)
             assert isinstance(config, Unstructured)
             shown = shown._replace(explanation=await read_webhooks(found.client, config, (), now, served))
-    if output == "json":
-        click.echo(msgspec.json.encode(as_json(name, key, shown, inside)))
+    if output:
+        show(as_json(name, key, shown, inside), output)
     else:
         click.echo("\n".join(lines_of(name, key, shown, now, inside)))
     if answer.complaint:

@@ -15,6 +15,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, Namespace, Pod
 from kcr.api.explanation import Code, Explanation, ago, counted, merged, merged_with_own
 from kcr.api.meta import Condition, Key, Resource, controller_of
+from kcr.cli.connection import near_objects
 from kcr.cli.objects.inside import Inside
 from kcr.cli.objects.kinds.controllers import findings
 from kcr.cli.objects.kinds.nodes import explain_lost_node
@@ -144,6 +145,7 @@ async def explain_absence(
     place = kind.resource
     if (place.group, place.plural) == ("", "nodes"):
         return explain_lost_node(key, await pods_of_node(client, key.name))
+    near = await near_objects(client, kind, key)
     elsewhere = f"to look in all namespaces: kubectl get {place.plural} -A --field-selector metadata.name={key.name}"
     if not place.namespaced:
         elsewhere = f"to see those that are there: kubectl get {place.plural}"
@@ -155,7 +157,8 @@ async def explain_absence(
     left = await _pods_left(client, key) if kind is Job else ()
     if not events and not left:
         reason = "no event is about it: it never was there, or was deleted long ago (events expire)"
-        return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(elsewhere,))
+        alike = (f"is it {near}?",) if near else ()
+        return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(*alike, elsewhere))
     end = next((event for event in reversed(events) if event.reason in _ENDS), None)
     headline, reason = "is not there any more", "it was deleted, by a user or with its owner"
     if kind is Job and end is not None:

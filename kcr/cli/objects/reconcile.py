@@ -11,10 +11,11 @@ import click
 
 from kcr.api.meta import Key
 from kcr.cli import options as shared
-from kcr.cli.connection import connected, run_quietly, searched
+from kcr.cli.connection import connected, run_quietly, unfound
 from kcr.cli.target import ObjectName, UnresolvedName, resolved
 from kcr.clock import SystemClock
 from kcr.controller.retries import RECONCILE_AT
+from kcr.errors import NotFoundError
 
 
 @click.command(
@@ -39,7 +40,9 @@ async def _reconcile(named: ObjectName | UnresolvedName, values: Mapping[str, An
         key = Key(namespace if name.kind.resource.namespaced else "", name.name)
         # In microseconds: a second request within a second is another one.
         moment = f"{SystemClock().now():%Y-%m-%dT%H:%M:%S.%fZ}"
-        with searched(name.kind):
+        try:
             await client.merge_patch(name.kind, key, {"metadata": {"annotations": {RECONCILE_AT: moment}}})
+        except NotFoundError as error:
+            raise await unfound(client, name.kind, key, error) from error
     click.echo(f"{name} annotated: {RECONCILE_AT}={moment}")
     return 0

@@ -8,7 +8,6 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from kcr.api import codec
 from kcr.api.batch import CronJob, Job
 from kcr.api.coordination import Lease
 from kcr.api.explanation import Code, Explanation, ago
@@ -18,7 +17,7 @@ from kcr.cli import options as shared
 from kcr.cli.completers import complete_programs
 from kcr.cli.connection import connected, run_quietly
 from kcr.cli.objects.inside import Inside
-from kcr.cli.output import table
+from kcr.cli.output import output_option, show, table
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, KcrError, NotFoundError
@@ -41,7 +40,7 @@ _SETTLED = frozenset({Code.FINISHED, Code.FAILED, Code.MANAGED_BY_ANOTHER, Code.
     allow_from_autoenv=False, shell_complete=complete_programs,
     help="Name of the program's Leases: its --leader-elect-resource-name.",
 )  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print one JSON object.")
+@output_option()
 def command(name: str, output: str | None, **values: Any) -> int:
     """Show which replica holds which shard of a program that runs with --shards.
 
@@ -61,8 +60,8 @@ async def _show(name: str, output: str | None, values: Mapping[str, Any]) -> int
         remedy = "name another namespace with -n, another program with --name, or start replicas with --shards"
         waiting = f"; {leader} leads without sharding" if leader else ""
         raise ConfigError(f"no leases of sharding named {name} in namespace {namespace}{waiting}: {remedy}")
-    if output == "json":
-        click.echo(codec.encode(as_json(name, namespace, found)))
+    if output:
+        show(as_json(name, namespace, found), output)
     else:
         click.echo("\n".join(map(printable, lines_of(found, now))))
         if leader:

@@ -30,12 +30,21 @@ def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return call
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _objects(served: ServedCluster) -> None:
+    served.call(create(served.cluster.client, manifest("good")))
+    metadata = ObjectMeta(name="web-shard-0", namespace="default", labels={"kcr.dev/sharding": "web"})
+    served.call(served.cluster.client.create(Lease(metadata=metadata)))
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [
         pytest.param("wait job/g", ["job/good"], id="jobs"),
         pytest.param("events --for namespace/kube-s", ["namespace/kube-system"], id="option"),
         pytest.param("explain namespace/kube-s", ["namespace/kube-system"], id="kind"),
+        pytest.param("explain namespace kube-s", ["kube-system"], id="kind-and-name-apart"),
+        pytest.param("wait job g", ["good"], id="job-and-name-apart"),
         pytest.param("logs -n kube-s", ["kube-system"], id="namespaces"),
         pytest.param("shards --name we", ["web"], id="programs"),
         pytest.param("run --controllers job,c", ["job,cronjob"], id="controllers"),
@@ -44,12 +53,6 @@ def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 def test_names_of_the_cluster_are_completed(
     words: str, names: list[str], served: ServedCluster, complete: Complete
 ) -> None:
-    if words == "wait job/g":
-        served.call(create(served.cluster.client, manifest("good")))
-    if words == "shards --name we":
-        labels = {"kcr.dev/sharding": "web"}
-        metadata = ObjectMeta(name="web-shard-0", namespace="default", labels=labels)
-        served.call(served.cluster.client.create(Lease(metadata=metadata)))
     # On a busy machine the cluster may not answer in the two seconds that a shell waits.
     assert [*names, ":4"] in (complete(words, served.kubeconfig) for _ in range(5))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
+import yaml
 
 from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
@@ -13,6 +14,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.controllers.job.commands.jobs import JobRow, follow, read_evidence
 from kcr.errors import ForbiddenError
+from kcr.informer import Selection
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.documents import ROOT, blocks
@@ -65,14 +67,45 @@ def test_namespaces_and_labels_select_jobs(kcr: Command) -> None:
     assert (none.code, none.out, none.err) == (0, "", "no Jobs\n")
 
 
-def test_json_has_rows_and_summary(kcr: Command) -> None:
-    shown = json.loads(kcr("jobs", "-l", "app=good", "-o", "json").out)
+def test_fields_select_jobs(kcr: Command) -> None:
+    assert kcr("jobs", "-A", "--field-selector", "metadata.name=idle", "-o", "name").lines == ["job.batch/idle"]
+    wrong = kcr("jobs", "--field-selector", "spec.colour=red")
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "spec.colour" in wrong.err
+
+
+def test_rows_are_sorted_when_asked(kcr: Command) -> None:
+    assert [line.split()[1] for line in kcr("jobs", "-A", "--sort-by", "name").lines[1:]] == [
+        "endless", "good", "idle", "there",
+    ]  # fmt: skip
+
+
+def test_names_and_wide_rows_are_as_of_kubectl(kcr: Command) -> None:
+    assert kcr("jobs", "-A", "-o", "name", "-l", "app").lines == [
+        "job.batch/endless", "job.batch/idle", "job.batch/good",
+    ]  # fmt: skip
+    header, row = kcr("jobs", "-l", "app=good", "-o", "wide").lines
+    assert (header.split()[-2:], row.split()[-1]) == (["DURATION", "OWNER"], "-")
+
+
+def test_colours_are_for_those_who_see_them(kcr: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in kcr("jobs").out
+    assert "\x1b[32mcomplete\x1b[0m" in kcr("jobs", "--color", "always").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[32mcomplete\x1b[0m" in kcr("jobs", "--color", "always").out
+    assert "\x1b" not in kcr("jobs").out
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_documents_have_rows_and_summary(kcr: Command, form: str) -> None:
+    text = kcr("jobs", "-l", "app=good", "-o", form).out
+    shown = json.loads(text) if form == "json" else yaml.safe_load(text)
     (row,) = shown["jobs"]
     assert shown["summary"] == "1 Jobs: 1 complete"
-    assert row.pop("created")
+    assert row.pop("created") <= row.pop("started") <= row.pop("ended")
     assert row == {
         "namespace": "default", "name": "good", "state": "complete", "cause": "CompletionsReached", "completions": 1,
-        "succeeded": 1, "active": 0, "failed": 0,
+        "succeeded": 1, "active": 0, "failed": 0, "owner": "",
     }  # fmt: skip
 
 
@@ -97,7 +130,7 @@ async def test_changes_are_shown_until_the_end(kcr_clock: VirtualClock) -> None:
 
     made = EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None)
     async with made as cluster, job_controller(cluster, kcr_clock), asyncio.TaskGroup() as group:
-        watching = group.create_task(follow(cluster.client, "default", "", kcr_clock, show))
+        watching = group.create_task(follow(cluster.client, Selection(Job, "default"), kcr_clock, show))
         await create(cluster.client, manifest("idle", suspend=True))
         await kcr_clock.advance(3)
         assert pictures[-1] == ["idle suspended"]

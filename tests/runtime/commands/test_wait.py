@@ -29,6 +29,24 @@ def test_complete_jobs_are_success(kcr: Command) -> None:
     assert kcr("wait", "job/good", "jobs.batch/good")[:2] == (0, "job.batch/good complete\n")
 
 
+@pytest.mark.parametrize(
+    ("job", "state", "code"),
+    [
+        pytest.param("good", "complete", 0, id="complete"),
+        pytest.param("good", "condition=Complete", 0, id="as-of-kubectl"),
+        pytest.param("good", "failed", 1, id="complete-rather-than-failed"),
+        pytest.param("bad", "failed", 0, id="failed"),
+        pytest.param("bad", "complete", 1, id="failed-rather-than-complete"),
+    ],
+)
+def test_end_that_is_waited_for_is_success(kcr: Command, job: str, state: str, code: int) -> None:
+    assert kcr("wait", f"job/{job}", "--for", state).code == code
+
+
+def test_kind_may_come_once_before_the_names(kcr: Command) -> None:
+    assert kcr("wait", "job", "good", "good").lines == ["job.batch/good complete"]
+
+
 def test_jobs_are_chosen_by_labels(kcr: Command, served: ServedCluster) -> None:
     for name in ("one", "two"):
         job = manifest(name)
@@ -121,3 +139,5 @@ def test_absent_job_is_one_line(kcr: Command) -> None:
     assert (waited.code, waited.out) == (1, "")
     see = "name its namespace with -n, or see `kubectl get jobs -A`"
     assert waited.err == f'kcr: jobs.batch "absent" not found: {see}\n'
+    assert kcr("wait", "job/goud").err == f'kcr: jobs.batch "goud" not found: is it good? Or {see}\n'
+    assert "remedy      is it good?\n" in kcr("explain", "job", "goud").out

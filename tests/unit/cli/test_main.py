@@ -57,7 +57,12 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
         pytest.param(["wait", "pod/x"], "kcr: 'pod/x' names no Job: write job/NAME: see", id="pod-to-wait-for"),
         pytest.param(["wait", "cronjob/x"], "'cronjob/x' names no Job: write job/NAME: see", id="cronjob-to-wait-for"),
         pytest.param(["wait", "pi"], "kcr: 'pi' names no Job: write job/pi: see", id="name-alone"),
-        pytest.param(["wait", "job", "pi"], "kcr: 'job' names no Job: write job/NAME: see", id="kind-and-name-apart"),
+        pytest.param(["wait", "job"], "kcr: 'job' names no Job: write job/NAME: see", id="kind-without-a-name"),
+        pytest.param(["logs", "job", "a", "b"], "kcr: 'job a b' names 2 objects: name one: see", id="two-for-one"),
+        pytest.param(
+            ["wait", "job/x", "--for", "done"], "'done' is no end of a Job: write complete or failed", id="end"
+        ),
+        pytest.param(["jbos"], "kcr: No such command 'jbos'. Did you mean 'jobs'?: see 'kcr --help'", id="slip"),
         pytest.param(["explain", "shop"], "write KIND/NAME, such as job/shop: see", id="name-alone-to-explain"),
         pytest.param(["wait", "job/"], "kcr: 'job/' names no Job: write job/NAME: see", id="job-without-a-name"),
         pytest.param(["wait", "job/x", "--timeout", "soon"], "write it as 15s or 1m30s", id="timeout-in-words"),
@@ -142,7 +147,13 @@ def test_completion_is_a_script_of_its_shell(shell: str, capfd: pytest.CaptureFi
 
 def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    groups = ("Run:", "Develop:", "Look:", "Repair:", "Generate:")
+    assert [line for line in out.splitlines() if line in groups] == [*groups]
+    # One screen, and each command on its own line.
+    assert len(out.splitlines()) <= 48
+    assert "Others:" not in out
+    assert "  completion  Print a shell's completion of options\n" in out
 
 
 @pytest.mark.parametrize("group", ["crd", "debug", "kubeconfig", "policy", "rbac", "snapshot", "types", "webhooks"])

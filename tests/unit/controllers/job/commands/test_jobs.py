@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import click
 import pytest
 from msgspec.structs import replace
 
@@ -10,9 +11,11 @@ from kcr.api.batch import Job, JobStatus
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Event, ObjectReference, Pod
 from kcr.api.meta import Condition
 from kcr.controllers.job.commands.jobs import (
+    SORTS,
     JobEvidence,
     JobRow,
     changed,
+    lines_of,
     needs_events,
     needs_pods,
     rows_of,
@@ -111,8 +114,30 @@ def test_jobs_that_need_attention_come_first() -> None:
 def test_cells_have_progress_and_age() -> None:
     (row,) = rows_of([ended("a", "Failed", "BackoffLimitExceeded")], JobEvidence(), NOW)
     assert row.cells(NOW) == ("default", "a", "failed", "BackoffLimitExceeded", "1/1", "0", "2", "60s")
-    queue = JobRow("default", "q", "cannot_start", "", None, 0, 3, 0, None)
+    queue = JobRow("default", "q", "cannot_start", "", None, 0, 3, 0, None, None, None, "")
     assert queue.cells(NOW) == ("default", "q", "cannot start", "-", "0", "3", "0", "-")
+    assert queue.cells(NOW, wide=True)[-2:] == ("-", "-")
+    wide = replace(row, started=NOW - timedelta(minutes=5), ended=NOW - timedelta(minutes=2), owner="CronJob/report")
+    assert wide.cells(NOW, wide=True)[-2:] == ("3m", "CronJob/report")
+    assert replace(wide, ended=None).cells(NOW, wide=True)[-2] == "5m"
+
+
+def test_rows_are_sorted_by_each_column() -> None:
+    rows = [
+        JobRow("a", "z", "running", "", 1, 0, 2, 1, NOW, None, None, ""),
+        JobRow("b", "y", "running", "", 1, 1, 1, 3, NOW - timedelta(hours=1), None, None, ""),
+        JobRow("b", "x", "running", "", 1, 2, 3, 2, None, None, None, ""),
+    ]
+    found = {name: "".join(row.name for row in sorted(rows, key=order)) for name, order in SORTS.items()}
+    assert found == {"namespace": "zxy", "name": "xyz", "done": "xyz", "active": "xzy", "failed": "yxz", "age": "yzx"}
+
+
+def test_states_have_colours_and_columns_stay_in_line() -> None:
+    rows = rows_of([ended("a", "Failed", "x"), named("failed")], JobEvidence(), NOW)
+    header, *lines = lines_of(rows, NOW)
+    plain = [click.unstyle(line) for line in lines]
+    assert [line for line in lines if "\x1b[31mfailed\x1b[0m" in line] == [lines[-1]]
+    assert all(line[header.index("STATE") :].startswith(row.state) for row, line in zip(rows, plain, strict=True))
 
 
 def test_pods_and_events_are_read_only_where_they_say_something() -> None:
