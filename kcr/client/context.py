@@ -64,11 +64,11 @@ class WriteTracker(Protocol):
         self, owner: Key, client: WritingClient, kind: type[Resource], namespace: str, prefix: str, controller_uid: str
     ) -> GeneratedName | None:  # fmt: skip
         """Return the name of an object to create, or None when the API server is to draw it."""
-        ...
+        return None
 
     def refused(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note that the create under a generated name was refused."""
-        ...
+        return
 
     def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
         """Note a write, and the object in the answer; the name in the key is empty when the server drew it."""
@@ -80,7 +80,7 @@ class WriteTracker(Protocol):
 
     def unanswered(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note a write that may have happened; the name in the key is empty when the server was to draw it."""
-        ...
+        return
 
 
 class WriteContext(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from kcr.client import Client
 from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.controller.gates import DRY_RUN_INTERVAL_SECONDS, EventSink, Gate, HandlingGate, MinInterval, Pauses
 from kcr.controller.observers import Observer
+from kcr.controller.observers.breaker import Breaker
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
 from kcr.controller.observers.journal import ReconcileJournal
@@ -60,6 +61,11 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "Whether an event reconciles a key that waits for a retry: at most once in half of the delay, and not as "
         'a retry; `"always"` as in client-go; False for a change of the spec alone.',
     ] = True
+    breaker: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        "Reconciles of a key a minute, over five minutes, that may repeat its own writes; with more it is slowed to "
+        "one in 10 s, until it is calm for a minute. None for no limit.",
+    ] = 60.0
     fair_by: Annotated[
         FairBy[Key] | None,
         "Within a priority, groups of keys take turns, so that many keys of one tenant do not delay those of another: "
@@ -148,6 +154,7 @@ class _Stations(NamedTuple):
     backoff: Backoff
     gates: tuple[HandlingGate, ...]
     hot_loops: HotLoops
+    breaker: Breaker | None
     conflicts: Conflicts | None
 
 
@@ -205,33 +212,34 @@ class Controller:
             if options.queue is None
             else options.queue
         )
+        self._options, self._surroundings = options, surroundings
         self.reconciler: Reconciler = reconciler
         own = options.own_writes
         self.own_writes: OwnWrites | None = (OwnWrites() if own else None) if isinstance(own, bool) else own
         self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
         self.journal: ReconcileJournal = ReconcileJournal()
-        hot_loops, conflicts = HotLoops(client), None if client is None else Conflicts(client)
+        limit = self._make_limit(options.max_retries)
+        backoff = Backoff(self.queue, options.retry_on_event, lambda: self.own_store, limit)
+        breaker = self._make_breaker(options.breaker, backoff)
+        hot_loops, conflicts = HotLoops(client, breaker), None if client is None else Conflicts(client)
         watched = WatchedKinds(hot_loops, conflicts, has_other_source=_has_other_source(options))
         self.watched: WatchedKinds = watched
         self.pauses: Pauses = Pauses(self.metrics, lambda: watched.own_store, options.recorder)
         self.waits: Waits = Waits(self.queue, surroundings.find_informer)
-        self._options, self._surroundings = options, surroundings
         # Seconds for running reconciles to finish; None when they must not write any more.
         self._grace: float | None = options.graceful_shutdown_timeout
-        limit = self._make_limit(options.max_retries)
-        backoff = Backoff(self.queue, options.retry_on_event, lambda: self.own_store, limit)
         outcomes = Outcomes(
             self.queue, self.metrics, random=random, expected_errors=expected, waits=self.waits, backoff=backoff
         )
         if options.reconcile_timeout is not None:
             reconciler = TimedReconciler(reconciler, options.reconcile_timeout, self.metrics)
-        writes = self._make_writes(reconciler, client, random)
+        writes = self._make_writes(reconciler, client, random, breaker)
         if isinstance(writes, TrackedWrites):
             reconciler = writes
         # The last, for gates ask the controller.
         self._stations = _Stations(
             client, random, reconciler, outcomes, writes, limit, backoff,
-            tuple(make(self) for make in surroundings.gates), hot_loops, conflicts,
+            tuple(make(self) for make in surroundings.gates), hot_loops, breaker, conflicts,
         )  # fmt: skip
         for gate in self._stations.gates:
             self.watched.handle_with(gate)
@@ -239,11 +247,21 @@ class Controller:
     def _make_limit(self, max_retries: int | None) -> RetryLimit | None:
         if max_retries is None:
             return None
-        recorder = self._surroundings.recorder and self._surroundings.recorder(self.name)
-        return RetryLimit(max_retries, lambda: self.own_store, self.queue.forget, self.metrics, recorder)
+        return RetryLimit(max_retries, lambda: self.own_store, self.queue.forget, self.metrics, self._make_recorder())
+
+    def _make_breaker(self, per_minute: float | None, backoff: Backoff) -> Breaker | None:
+        if per_minute is None:
+            return None
+        return Breaker(
+            per_minute, backoff.slow, controller=self.name, store=lambda: self.own_store, metrics=self.metrics,
+            recorder=self._make_recorder,
+        )  # fmt: skip
+
+    def _make_recorder(self) -> EventSink | None:
+        return self._surroundings.recorder and self._surroundings.recorder(self.name)
 
     def _make_writes(
-        self, reconciler: Reconciler, client: Client | None, random: random.Random
+        self, reconciler: Reconciler, client: Client | None, random: random.Random, breaker: Breaker | None
     ) -> OwnWritesGate | None:
         """Return the gate of `own_writes`; the client reports the writes to it where the reconciler records none."""
         if self.own_writes is None:
@@ -254,7 +272,7 @@ class Controller:
             return None
         return TrackedWrites(
             self.own_writes, self.queue, reconciler, client=client, informers_of=self._surroundings.informers_of,
-            members=self._surroundings.members, random=random,
+            members=self._surroundings.members, random=random, breaker=breaker,
         )  # fmt: skip
 
     @checked
@@ -325,6 +343,8 @@ class Controller:
         self.queue.forget(key)
         self.waits.end(key)
         self._stations.backoff.forget(key)
+        if self._stations.breaker is not None:
+            self._stations.breaker.forget(key)
         if isinstance(self.reconciler, ReleasesKeys):
             self.reconciler.release(key)
 
@@ -399,7 +419,7 @@ class Controller:
     def _make_contexts(self) -> Callable[[Key], WriteContext]:
         """Return the function that says on whose behalf the reconcile of a key writes; each reconcile pays for it."""
         writes, gates, manager = self._stations.writes, self._stations.gates, WRITE_CONTEXT.get().manager
-        tracker = writes if isinstance(writes, TrackedWrites) else None
+        tracker = writes if isinstance(writes, TrackedWrites) else self._stations.breaker
         if not self._surroundings.has_slots:
             return lambda key: WriteContext(key, tracker, manager=manager)
 

@@ -29,6 +29,7 @@ from kcr.client.context import GeneratedName, WritingClient
 from kcr.controller.gates import GateDecision
 from kcr.controller.generated_names import NamelessCreate, UnansweredCreates
 from kcr.controller.observers import Observer, ReconcileRun
+from kcr.controller.observers.breaker import Breaker
 from kcr.controller.own_writes import STALE_SECONDS, OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result
 from kcr.informer import Informer
@@ -127,6 +128,7 @@ class TrackedWrites(OwnWritesGate):
         informers_of: InformersOf,
         members: Callable[[], Mapping[str, TrackedServer]],
         random: Random,
+        breaker: Breaker | None = None,
     ) -> None:
         """Track no writes yet.
 
@@ -138,12 +140,13 @@ class TrackedWrites(OwnWritesGate):
             informers_of: Returns the informers of a kind.
             members: Returns the member clusters by name; none for a program without them.
             random: Draws names for `metadata.generateName`.
+            breaker: Counts the writes as well; None for none.
         """
         super().__init__(own_writes, queue)
         self._reconcile = reconciler.reconcile
         self._client = client
         self._informers_of = informers_of
-        self._random = random
+        self._random, self._breaker = random, breaker
         self._unanswered = own_writes.unanswered
         self._members = members
 
@@ -239,6 +242,8 @@ class TrackedWrites(OwnWritesGate):
 
     def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
         """Note a write of the reconcile of a key."""
+        if self._breaker is not None:
+            self._breaker.wrote(owner, client, kind, key, obj)
         if (cluster := self._cluster_of(client)) is None or not obj.metadata.resource_version:
             # Not of an API server, whose objects have versions; or of a member that is closed.
             self.unanswered(owner, client, kind, key)
@@ -254,6 +259,8 @@ class TrackedWrites(OwnWritesGate):
 
     def deleted(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
         """Note a deletion of the reconcile of a key."""
+        if self._breaker is not None:
+            self._breaker.deleted(owner, client, kind, key)
         if (cluster := self._cluster_of(client)) is None:
             return
         for informer in self._showing(kind, cluster):

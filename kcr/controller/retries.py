@@ -36,6 +36,9 @@ _NOT_COUNTED = (LeadershipLostError, RetryLater, StaleStoreError, TooManyRequest
 # Of an error in an event, whose message the API server limits to 1,024 bytes.
 _MAX_ERROR = 500
 
+# The state of a key that nothing but time frees.
+_SLOWED = object()
+
 # Whether an event reconciles a key in backoff; `docs/guide/conditions.md` says when.
 RetryOnEvent = bool | Literal["always"]
 
@@ -99,7 +102,7 @@ class Backoff:
         self._queue = queue
         self._on_event = on_event
         self._store = store
-        # Empty with "always": then the queue alone knows of the backoff.
+        # With "always" the slowed keys alone: the queue knows of the backoff.
         self._waits: dict[Key, _Wait] = {}
         # Of the objects of keys being reconciled, where no other event counts.
         self._states: dict[Key, object] = {}
@@ -149,6 +152,11 @@ class Backoff:
             due = asyncio.get_running_loop().time() + delay
             self._waits[key] = _Wait(due, delay, reason, 0.0 if self._on_event else math.inf, state)
 
+    def slow(self, key: Key, seconds: float, why: str) -> None:
+        """Let a key wait that has succeeded, whatever happens meanwhile."""
+        reason = Reason("reconcile", "slowed", detail=why)
+        self._waits[key] = _Wait(asyncio.get_running_loop().time() + seconds, seconds, reason, math.inf, _SLOWED)
+
     def forget(self, key: Key) -> None:
         """Drop the failures of a key: it has succeeded, or is another replica's."""
         if self._waits or self._states:
@@ -166,7 +174,7 @@ class Backoff:
         now = _now()
         if now >= wait.deadline:
             return 0.0
-        if (state := self._state(key)) != wait.state:
+        if wait.state is not _SLOWED and (state := self._state(key)) != wait.state:
             wait.state = state
         elif now < wait.next_event:
             return min(wait.next_event, wait.deadline) - now

@@ -41,6 +41,7 @@ class ControllerMetrics:
         timeouts: Reconciles that took longer than the controller allows.
         paused: Objects that an annotation keeps from being reconciled.
         parked: Keys that are no longer retried, because they have failed too often.
+        slowed: Keys that are slowed, because they repeat their own writes.
     """
 
     def __init__(self, workers: int) -> None:
@@ -54,6 +55,7 @@ class ControllerMetrics:
         self.timeouts = 0
         self.paused = 0
         self.parked = 0
+        self.slowed = 0
 
 
 CONTROLLER_ROWS = (
@@ -99,6 +101,11 @@ CONTROLLER_ROWS = (
         GaugeMetricFamily, "kcr_parked_keys",
         "Current number of keys that are no longer retried because they have failed max_retries times per controller",
         lambda controller: controller.parked,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_slowed_keys",
+        "Current number of keys that are slowed because they repeat their own writes per controller",
+        lambda controller: controller.slowed,
     ),
 )  # fmt: skip
 

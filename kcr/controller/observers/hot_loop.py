@@ -24,6 +24,7 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.wire.requests import target
 from kcr.controller.observers import Observer, ReconcileRun
+from kcr.controller.observers.breaker import Breaker
 from kcr.controller.observers.recording import HotLoop, Path, Recording
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, InformerHandle
@@ -108,9 +109,15 @@ class _Source(NamedTuple):
 class HotLoops(Observer):
     """Finds the hot loops of one controller; shared by its workers."""
 
-    def __init__(self, client: Client | None) -> None:
-        """Begin to count; `client` lists managedFields, None leaves the writers out."""
-        self._client = client
+    def __init__(self, client: Client | None, breaker: Breaker | None = None) -> None:
+        """Begin to count.
+
+        Args:
+            client: Lists managedFields; None leaves the writers out.
+            breaker: Slows the keys whose reconciles write; None to slow none.
+        """
+        self._client, self._breaker = client, breaker
+        self._writes: Mapping[Key, float] = {} if breaker is None else breaker.writes
         self._sources: list[_Source] = []
         # The reconciles of the present window.
         self._counts: dict[Key, int] = {}
@@ -134,12 +141,14 @@ class HotLoops(Observer):
         return [source for source in self._sources if not source.is_closed]
 
     def finding(self, key: Key, now: float) -> HotLoopFinding | None:
-        """Return the hot loop of a key in the last ten minutes, or None; callable from any thread.
+        """Return the hot loop of a key that is slowed, or in the last ten minutes, or None; callable from any thread.
 
         Args:
             key: The key.
             now: The time of the controller's loop.
         """
+        if self._breaker is not None and (slowed := self._breaker.slowed.get(key)) is not None:
+            return HotLoopFinding(*slowed)
         return self._findings.get(key) if self._silent_until.get(key, 0.0) > now else None
 
     def begin(self, run: ReconcileRun) -> Awaitable[None] | None:
@@ -148,6 +157,10 @@ class HotLoops(Observer):
 
     def end(self, run: ReconcileRun) -> Awaitable[None] | None:
         """Count a reconcile that asks for its key again at once; of a hot key the owners are read after it as well."""
+        if self._writes and self._breaker is not None and run.key in self._writes:
+            found = self._findings.get(run.key)
+            is_endless = found is not None and found.event in (_CREATED[0], _RECREATED[0])
+            self._breaker.end(run, found, is_endless=is_endless)
         if run.outcome == "requeue_after" and isinstance(run.detail, float) and run.detail <= MIN_DELAY_SECONDS:
             self._note_requeue(run.key)
         return self._inspect(run.key) if run.key in self._recordings and run.outcome != "cancelled" else None
