@@ -37,8 +37,7 @@ from kcr.serving.health import Health
 from kcr.serving.observability import Observability
 from kcr.serving.ports import SecureServing
 from kcr.serving.webhooks import WebhookOptions, Webhooks
-from kcr.serving.webhooks.options import WebhookServing
-from kcr.serving.webhooks.server import attach
+from kcr.serving.webhooks.server import WebhookServing, attach
 from kcr.workqueue import FairBy, RateLimiter, WorkQueue
 
 if TYPE_CHECKING:  # the registration checks webhooks: method by method

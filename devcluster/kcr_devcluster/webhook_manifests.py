@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kcr.serving.webhooks.conversion import PATH, WebhookService
-from kcr.serving.webhooks.options import PORT
 from kcr.serving.webhooks.registration import WebhookOptions, WebhookRule
+from kcr.serving.webhooks.server import PORT
 
 _API_VERSION = "admissionregistration.k8s.io/v1"
 _KINDS = {True: "MutatingWebhookConfiguration", False: "ValidatingWebhookConfiguration"}

@@ -29,8 +29,7 @@ from kcr.manager import Manager
 from kcr.serving.webhooks import Webhooks
 from kcr.serving.webhooks.authority import certificate_rights
 from kcr.serving.webhooks.conversion import PATH, WebhookService
-from kcr.serving.webhooks.options import WebhookServing
-from kcr.serving.webhooks.server import DRAIN_SECONDS
+from kcr.serving.webhooks.server import DRAIN_SECONDS, WebhookServing
 
 # Without these a replica takes no shard, and would wait endlessly; without `delete` its sign of life merely stays.
 _SHARD_NEEDS = rights(Lease, "list", "watch", "create", "update")

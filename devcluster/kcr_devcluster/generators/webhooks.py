@@ -14,7 +14,7 @@ from kcr.app.rbac import declared_by
 from kcr.cli.output import write_output
 from kcr.errors import ConfigError
 from kcr.serving.webhooks.conversion import WebhookService
-from kcr.serving.webhooks.options import PORT
+from kcr.serving.webhooks.server import PORT
 from kcr_devcluster.webhook_manifests import webhook_configurations, webhook_service
 from kcr_devcluster.yaml_writer import yaml_documents
 

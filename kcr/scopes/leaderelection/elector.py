@@ -23,9 +23,8 @@ from kcr.errors import (
 )
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
-from kcr.scopes.leaderelection.config import LeaderElectionConfig
+from kcr.scopes.leaderelection.config import LeaderElectionConfig, Observation, claimed, released
 from kcr.scopes.leaderelection.leadership import Leadership
-from kcr.scopes.leaderelection.record import Observation, claimed, released
 
 # A process has five seconds to end.
 RELEASE_SECONDS = 2.0

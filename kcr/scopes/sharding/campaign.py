@@ -16,9 +16,9 @@ from kcr.informer import Handler, Informer, Selection
 from kcr.informer.store import version_of
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
+from kcr.scopes.leaderelection.config import Observation, claimed, released
 from kcr.scopes.leaderelection.elector import RELEASE_SECONDS
 from kcr.scopes.leaderelection.leadership import Fence, Reading
-from kcr.scopes.leaderelection.record import Observation, claimed, released
 from kcr.scopes.sharding.assignment import Reservations, plan_moves
 from kcr.scopes.sharding.leases import LeaseNames, shard_number, view_of
 from kcr.scopes.sharding.shards import Move, Shards, shown

@@ -14,8 +14,7 @@ from kcr.api.coordination import Lease
 from kcr.api.meta import ObjectMeta
 from kcr.api.slots import COUNTS, SLOTS, hash_of
 from kcr.errors import ConfigError
-from kcr.scopes.leaderelection.config import LeaderElectionConfig
-from kcr.scopes.leaderelection.record import Observation
+from kcr.scopes.leaderelection.config import LeaderElectionConfig, Observation
 from kcr.scopes.sharding.assignment import LeaseView
 
 # On all Leases of a program: its name, and on those of shards the number.

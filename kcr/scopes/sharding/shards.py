@@ -23,10 +23,9 @@ from kcr.log import get_logger
 from kcr.metrics.controllers import HANDOVER_BUCKETS
 from kcr.metrics.table import Histogram
 from kcr.scopes.gate import ScopePhase
-from kcr.scopes.leaderelection.config import JITTER_FACTOR, LeaderElectionConfig
+from kcr.scopes.leaderelection.config import JITTER_FACTOR, LeaderElectionConfig, released
 from kcr.scopes.leaderelection.elector import LeaderElector
 from kcr.scopes.leaderelection.leadership import SAFETY_SECONDS, TOLERATED_SECONDS, Fence, Reading
-from kcr.scopes.leaderelection.record import released
 from kcr.scopes.sharding.leases import LeaseNames
 
 _log = get_logger()

@@ -20,9 +20,8 @@ from kcr.controllers.job.decisions.pod_troubles.problems import (
     exit_text,
     joined,
     problem_of,
-    restarts_of,
     statuses_of,
-    unready_of,
+    trouble_of,
 )
 
 Rule = Callable[[DetailedPod, PodContext, datetime], Explanation | None]
@@ -87,8 +86,7 @@ def _ends(pod: DetailedPod, now: datetime, *, failed: bool = False) -> Iterator[
 
 
 def _obstructed(pod: DetailedPod, context: PodContext, now: datetime) -> Explanation | None:
-    found = (find(pod, context, now) for find in (problem_of, restarts_of, unready_of))
-    problem = next(filter(None, found), None)
+    problem = trouble_of(pod, context, now)
     if problem is None:
         return None
     clause = problem.symptom.clause

@@ -203,6 +203,12 @@ def problem_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | Non
     return _not_started(pod, context, now) if pod.status.phase == "Pending" else None
 
 
+def trouble_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
+    """Return the obstacle of a pod, its crash of lately, or why it is not ready; None if all is well."""
+    found = (find(pod, context, now) for find in (problem_of, restarts_of, unready_of))
+    return next(filter(None, found), None)
+
+
 def restarts_of(pod: Pod, context: PodContext, now: datetime) -> PodProblem | None:
     """Return that a container of a pod crashed lately and runs again; None when none did.
 

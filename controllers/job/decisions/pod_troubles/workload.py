@@ -19,10 +19,8 @@ from kcr.controllers.job.decisions.pod_troubles.problems import (
     PodContext,
     PodProblem,
     alike,
-    problem_of,
-    restarts_of,
     text_of,
-    unready_of,
+    trouble_of,
 )
 from kcr.refusals import refusal_of
 
@@ -134,7 +132,7 @@ def _refused(seen: ObservedWorkload) -> Explanation | None:
 
 def _with_problem(seen: ObservedWorkload) -> Explanation | None:
     """Some of its pods do not start, crash, or do not become ready."""
-    groups = alike(problem for pod in seen.active if (problem := _problem_of(pod, seen)) is not None)
+    groups = alike(problem for pod in seen.active if (problem := trouble_of(pod, seen.context, seen.now)) is not None)
     main = next((group for group in groups if group[0].symptom.clause), None)
     if main is None:
         return None
@@ -151,13 +149,6 @@ def _with_problem(seen: ObservedWorkload) -> Explanation | None:
         reasons=tuple(facts),
         remedies=(*remedies, f"see the pod: kcr explain {where}"),
     )
-
-
-def _problem_of(pod: DetailedPod, seen: ObservedWorkload) -> PodProblem | None:
-    for look in (problem_of, restarts_of, unready_of):
-        if (found := look(pod, seen.context, seen.now)) is not None:
-            return found
-    return None
 
 
 def _next_of(seen: ObservedWorkload, problem: PodProblem) -> list[Step]:

@@ -21,8 +21,7 @@ from kcr.client import Request
 from kcr.clock import SystemClock
 from kcr.errors import TransportError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
-from kcr.serving.webhooks.options import WebhookServing
-from kcr.serving.webhooks.server import attach
+from kcr.serving.webhooks.server import WebhookServing, attach
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.webhook_configurations import KEY, SERVICE, Mutating, configuration

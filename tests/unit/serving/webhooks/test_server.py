@@ -17,8 +17,7 @@ import trustme
 
 from kcr.api.bindaddress import BindAddress
 from kcr.serving.ports import PortCertificate
-from kcr.serving.webhooks.options import WebhookServing
-from kcr.serving.webhooks.server import WebhookServer
+from kcr.serving.webhooks.server import WebhookServer, WebhookServing
 from kcr.serving.webhooks.webhooks import MAX_BODY_BYTES
 from kcr.testing import eventually
 from tests.kit.connections import closed_first

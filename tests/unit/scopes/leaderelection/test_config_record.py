@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from kcr.api.coordination import Lease, LeaseSpec
 from kcr.api.meta import MicroTime, ObjectMeta
-from kcr.scopes.leaderelection.config import LeaderElectionConfig
-from kcr.scopes.leaderelection.record import Observation, claimed, released
+from kcr.scopes.leaderelection.config import LeaderElectionConfig, Observation, claimed, released
 
 THEN = MicroTime(2026, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 1, 0, 1, 2, 345678, tzinfo=UTC)

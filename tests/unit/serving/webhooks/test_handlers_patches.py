@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.api.equality import same_json
-from kcr.serving.webhooks.patches import json_patch, rebase
+from kcr.serving.webhooks.handlers import json_patch, rebase
 
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "b~/", "~1"]) | st.just(1.0)
 NAMES = st.sampled_from(["name", "a", "b", "~", "x/y"])

@@ -11,7 +11,7 @@ from kcr.errors import ConfigError
 from kcr.serving.ports import PortCertificate
 from kcr.serving.webhooks.authority import ServingSecret
 from kcr.serving.webhooks.conversion import WebhookService
-from kcr.serving.webhooks.options import CertificateLoader, WebhookServing
+from kcr.serving.webhooks.server import CertificateLoader, WebhookServing
 
 SERVICE = WebhookService("team", "web")
 
