@@ -10,7 +10,9 @@ import secrets
 import shutil
 import sys
 import tokenize
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import unified_diff
 from importlib import resources
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
@@ -21,7 +23,7 @@ import click
 
 from kcr.api.meta import Key
 from kcr.app.plugins import find_plugins
-from kcr.atomicfile import name_in_errors
+from kcr.atomicfile import name_in_errors, replace_files
 from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
 from kcr.serving.webhooks.conversion import WebhookService
@@ -130,13 +132,26 @@ class Names(NamedTuple):
 
 
 @click.command("init", epilog="Exit codes: 0, 1 when the folder exists or cannot be written, 2 on a wrong name.")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", default="")
 @click.option("--kind", default="", show_default="NAME in CamelCase", help="The kind, such as Website.")
-@click.option("--group", default="example.dev", show_default=True, help="The API group, a domain of yours.")
+@click.option("--group", default="", show_default="example.dev", help="The API group, a domain of yours.")
 @click.option("--webhook", is_flag=True, help="Add webhooks: defaulter, validator, a second version, and a chart.")
-def command(name: str, *, kind: str, group: str, webhook: bool) -> None:
+@click.option(
+    "--update", "updates", is_flag=True,
+    help="Make the generated files of the project in NAME, or in this folder, anew, and print what has changed.",
+)  # fmt: skip
+def command(name: str, *, kind: str, group: str, webhook: bool, updates: bool) -> None:
     """Make a project of your own in the new folder NAME: a kind, its controller, and tests that pass."""
-    names = names_of(name, kind, group)
+    if updates:
+        if kind or group or webhook:
+            raise click.UsageError(
+                "--update: the project has its kind, its group and its webhooks: name the folder alone"
+            )
+        _update(Path(name or "."))
+        return
+    if not name:
+        raise click.UsageError("Missing argument 'NAME'.")
+    names = names_of(name, kind, group or "example.dev")
     folder, kcr, devcluster = Path(name), installed_requirement(), devcluster_requirement()
     if folder.exists():
         raise ConfigError(f"{name} is there already: choose another name, or move it out of the way")
@@ -150,6 +165,53 @@ def command(name: str, *, kind: str, group: str, webhook: bool) -> None:
         )
     modules = "api.py, controller.py and webhook.py" if webhook else "api.py and controller.py"
     click.echo(_NEXT.format(**names._asdict(), setup=_setup(webhook), modules=modules), err=True)
+
+
+def _update(folder: Path) -> None:
+    """Make the generated files of a project anew, and print the differences.
+
+    Raises:
+        ConfigError: It is no project of `kcr init`, its modules cannot be imported, or a file cannot be written.
+    """
+    package = _package_in(folder)
+    changed: dict[Path, bytes] = {}
+    for target, text in _made(folder, package, _service_in(folder)):
+        path = folder / target
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        if text != before:
+            changed[path] = text.encode()
+            lines = before.splitlines(keepends=True), text.splitlines(keepends=True)
+            click.echo("".join(unified_diff(*lines, f"a/{target}", f"b/{target}")), nl=False)
+    with unwritable("make its folder, or let it be written"):
+        for path in changed:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        replace_files(changed)
+    click.echo("\n".join(f"updated {path}" for path in changed) or "all is up to date", err=True)
+
+
+def _package_in(folder: Path) -> str:
+    try:
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        (package,) = project["tool"]["setuptools"]["packages"]
+        if not (folder / package / "api.py").exists():
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        hint = "go to the folder of a project that kcr init has made, or name it"
+        raise ConfigError(
+            f"{folder.resolve()} has no pyproject.toml with a package that has an api.py: {hint}"
+        ) from error
+    return str(package)
+
+
+def _service_in(folder: Path) -> WebhookService | None:
+    """Return the Service of a project's webhooks, whose chart has its name; None without webhooks."""
+    chart = folder / "chart" / "Chart.yaml"
+    if not chart.exists():
+        return None
+    found = re.search(r"^name: *([-a-z0-9]+) *$", chart.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise ConfigError(f"{chart}: has no name: write name: and that of the chart and of its Service")
+    return WebhookService(found[1], found[1])
 
 
 _NEXT = """
@@ -286,28 +348,35 @@ def _write(folder: Path, final: Path, names: Names, known: Mapping[str, Any], *,
         text = renamed(text if webhook or source != "README.md" else without_webhooks(text), names)
         is_module = source.endswith(".py")
         yield written(target.format(**known), with_sorted_imports(text, names.package) if is_module else text)
-    for target, text in _made(folder, names, webhook=webhook):
+    for target, text in _made(
+        folder, names.package, WebhookService(names.singular, names.singular) if webhook else None
+    ):
         yield written(target, text)
 
 
-def _made(folder: Path, names: Names, *, webhook: bool) -> Iterator[tuple[str, str]]:
-    """Yield the files that are not renamed but made, as the commands of the README make them of the new package."""
-    service = WebhookService(names.singular, names.singular)
-    setup = f"{names.package}.webhook:setup"
+def _made(folder: Path, package: str, service: WebhookService | None) -> Iterator[tuple[str, str]]:
+    """Yield the files that are not renamed but made, as the commands of the README make them of the package.
+
+    Args:
+        folder: The project.
+        package: Its package.
+        service: That of its webhooks; None without webhooks.
+    """
     sys.path.insert(0, str(folder))
     try:
-        for versions in kinds_in_all(f"{names.package}.{one}" for one in ("api", *(("v1beta1",) if webhook else ()))):
-            definition = yaml_text(manifest_of(versions, service))
-            for folder_of in ("manifests", *(("chart/files",) if webhook else ())):
+        modules = [one for one in ("api", "v1beta1") if (folder / package / f"{one}.py").exists()]
+        for versions in kinds_in_all(f"{package}.{one}" for one in modules):
+            definition = yaml_text(manifest_of(versions, service or WebhookService()))
+            for folder_of in ("manifests", *(("chart/files",) if service else ())):
                 yield f"{folder_of}/{file_name(versions)}", definition
-        if webhook:
-            setups = find_plugins((setup,))
+        if service:
+            setups = find_plugins((f"{package}.webhook:setup",))
             yield "chart/templates/webhooks.yaml", webhooks_text(setups, service)
-            yield "chart/templates/rbac.yaml", roles_text(setups, Key(names.singular, names.singular))
+            yield "chart/templates/rbac.yaml", roles_text(setups, Key(service.namespace, service.name))
     finally:
         sys.path.remove(str(folder))
         # Another project may have the same name.
-        for module in [one for one in sys.modules if f"{one}.".startswith(f"{names.package}.")]:
+        for module in [one for one in sys.modules if f"{one}.".startswith(f"{package}.")]:
             del sys.modules[module]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kcr.api.meta import Key
 from kcr.app.options import PluginOptions
@@ -34,12 +35,14 @@ def command() -> None:
 @command.command(
     "generate", short_help="Write the roles that controllers need.", context_settings={"show_default": True}
 )
+@click.argument("named_setups", nargs=-1, metavar="[MODULE:SETUP]…")
 @shared.plugin_options("controllers")
 @click.option("--name", default="kcr", metavar="NAME", callback=named, help="Name of the roles and bindings.")
 @click.option(
     "--service-account", default="default/kcr", metavar="NAMESPACE/NAME", callback=namespaced,
     help="Account to bind them to.",
 )  # fmt: skip
+@click.option("--create-namespace", is_flag=True, help="Write the namespace of the account as well.")
 @click.option(
     "--namespace", default="", show_default="all", metavar="NAME", callback=named,
     help="Grant the rights in one namespace.",
@@ -58,17 +61,20 @@ def command() -> None:
 @shared.program_options("events_api")
 @click.option("-o", "--output", default="-", metavar="FILE", help="File to write; `-` for stdout.")
 def generate(  # the options of the command, all by name
-    *, controllers: tuple[str, ...], service_account: Key, namespace: str, namespace_selector: bool,
-    feature_gates: frozenset[str], **values: Any,
+    *, named_setups: tuple[str, ...], controllers: tuple[str, ...], service_account: Key, namespace: str,
+    namespace_selector: bool, feature_gates: frozenset[str], **values: Any,
 ) -> None:  # fmt: skip
     """Write the rights that controllers need: for their watches, and for their declared requests.
 
-    Controllers of your own are named MODULE:SETUP, and declare their requests with
+    Controllers of your own are named MODULE:SETUP, as arguments or with --controllers, and declare their requests with
     manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")). The rights of the named ones alone are
     written: with --controllers=*,MODULE:SETUP those of the Job controller as well.
     """
     if namespace and namespace_selector:
         raise click.UsageError("--namespace-selector: it is for namespaces without names: leave --namespace away")
+    if named_setups:
+        source = click.get_current_context().get_parameter_source("controllers")
+        controllers = (*named_setups, *(() if source is ParameterSource.DEFAULT else controllers))
     watched = Namespaces(labels="any") if namespace_selector else namespace
     # A role grants nothing that is not named.
     setups = find_plugins(choose_to_run(PluginOptions(controllers=controllers), adds_own=False))
@@ -88,6 +94,9 @@ def generate(  # the options of the command, all by name
             events_api=values["events_api"],
             certificates=certificates_of(setups, os.environ) if values["webhook_certificates"] else NO_RIGHTS,
         )  # fmt: skip
+        if values["create_namespace"]:
+            metadata = {"name": service_account.namespace}
+            manifests.insert(0, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         return yaml_documents(manifests)
 
     write_output(values["output"], asyncio.run(wanted()).encode())

@@ -168,3 +168,64 @@ def test_webhooks_are_added_to_the_same_files(
     assert 'coffee-shop = "coffee_shop.webhook:setup"' in webhooks["coffee-shop/pyproject.toml"]
     assert "kcr[secure]" in webhooks["coffee-shop/pyproject.toml"]
     assert "name: coffeeshop\n" in webhooks["coffee-shop/manifests/a.dev_coffeeshops.yaml"]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A new project with webhooks, the folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["init", "shop", "--webhook"]) == 0
+    capsys.readouterr()
+    monkeypatch.chdir(tmp_path / "shop")
+    return tmp_path / "shop"
+
+
+def add_field(shop: Path) -> None:
+    api = shop / "shop" / "api.py"
+    api.write_text(api.read_text().replace("    title: str\n", '    title: str\n    colour: str = "red"\n', 1))
+
+
+def test_generated_files_follow_the_code(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["init", "--update"]) == 0
+    assert capsys.readouterr() == ("", "all is up to date\n")
+    add_field(shop)
+    (shop / "chart" / "templates" / "rbac.yaml").unlink()
+    assert exit_code_of(["init", "--update", str(shop)]) == 0
+    out, err = capsys.readouterr()
+    assert "+              colour:\n+                type: string\n+                default: red\n" in out
+    assert "--- a/manifests/example.dev_shops.yaml\n+++ b/manifests/example.dev_shops.yaml\n" in out
+    names = ("manifests/example.dev_shops.yaml", "chart/files/example.dev_shops.yaml", "chart/templates/rbac.yaml")
+    assert set(err.splitlines()) == {f"updated {shop / name}" for name in names}
+    assert "colour:" in (shop / "manifests" / "example.dev_shops.yaml").read_text()
+    assert exit_code_of(["init", "--update"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_code_that_cannot_be_imported_changes_nothing(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in shop.rglob("*.yaml")}
+    (shop / "shop" / "webhook.py").write_text("import nothing_of_this_name")
+    add_field(shop)
+    assert exit_code_of(["init", "--update"]) == 1
+    assert "nothing_of_this_name" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in shop.rglob("*.yaml")} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        pytest.param(
+            ["--update"], 1, "has no pyproject.toml with a package that has an api.py: go to the folder", id="folder"
+        ),
+        pytest.param(["--update", "--webhook"], 2, "--update: the project has its kind", id="options"),
+        pytest.param([], 2, "Missing argument 'NAME'", id="no-name"),
+    ],
+)
+def test_what_cannot_be_updated_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    arguments: list[str], code: int, words: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["init", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert words in err

@@ -173,3 +173,19 @@ def test_events_are_granted_in_the_chosen_group(
 def test_program_without_a_recorder_gets_no_events(capsys: pytest.CaptureFixture[str]) -> None:
     rules = written(capsys, "--events-api", "events.k8s.io")["ClusterRole /kcr"]
     assert not [rule for rule in rules if "events" in rule["resources"]]
+
+
+def test_setups_are_named_as_arguments_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["rbac", "generate", "idle_controllers:declares", "idle_controllers:reads"]) == 0
+    told = capsys.readouterr().out
+    named = "idle_controllers:declares,idle_controllers:reads"
+    assert exit_code_of(["rbac", "generate", "--controllers", named]) == 0
+    assert capsys.readouterr().out == told
+
+
+def test_namespace_of_the_account_comes_first_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    account = ["--service-account", "web/operator", "--create-namespace"]
+    assert exit_code_of(["rbac", "generate", "idle_controllers:declares", *account]) == 0
+    namespace, account_made, *_ = yaml.safe_load_all(capsys.readouterr().out)
+    assert namespace == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}
+    assert account_made["metadata"] == {"name": "operator", "namespace": "web"}
