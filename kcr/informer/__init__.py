@@ -22,9 +22,12 @@ Handlers enqueue the keys of changed objects, and level-triggered reconcilers re
 """
 
 from kcr.informer.cache import InformerHandle
-from kcr.informer.handlers import Handler, Registration, Trigger
+from kcr.informer.handlers import ChangeHandler, Handler, Registration, Trigger
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection
 from kcr.informer.store import Store, version_of
 
-__all__ = ["Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store", "Trigger", "version_of"]
+__all__ = [
+    "ChangeHandler", "Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store", "Trigger",
+    "version_of",
+]  # fmt: skip

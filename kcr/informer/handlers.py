@@ -95,6 +95,26 @@ class Handler(Generic[R]):
         """
 
 
+class ChangeHandler(Handler[R]):
+    """Calls back with each object that is new or has changed, and with each that was deleted."""
+
+    def __init__(self, changed: Callable[[R], object], deleted: Callable[[R], object]) -> None:
+        self._changed = changed
+        self._deleted = deleted
+
+    def on_add(self, obj: R, initial: bool) -> None:
+        """Call back with a new object."""
+        self._changed(obj)
+
+    def on_update(self, old: R, new: R) -> None:
+        """Call back with a changed object."""
+        self._changed(new)
+
+    def on_delete(self, obj: R, final_state_unknown: bool) -> None:
+        """Call back with a deleted object."""
+        self._deleted(obj)
+
+
 class Registration(Generic[R]):
     """A handler's registration with an informer, until it is removed.
 

@@ -24,10 +24,9 @@ from kcr.cli.target import ObjectName, parse_object, resolved
 from kcr.client import Client
 from kcr.client.explainers import last_seen
 from kcr.clock import SystemClock
-from kcr.controllers.job.commands.job_progress import ChangeHandler
 from kcr.controllers.job.commands.logs import pods_of
 from kcr.errors import ApiError, ForbiddenError, TransportError
-from kcr.informer import Selection
+from kcr.informer import ChangeHandler, Selection
 from kcr.log.lines import printable
 from kcr.manager import Manager
 

@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import msgspec
 
 from kcr.api.batch import Job
 from kcr.api.conditions import find_condition, is_condition_true
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key
 from kcr.cli.display import Display
 from kcr.client import Client
 from kcr.errors import NotFoundError
-from kcr.informer import Handler
+from kcr.informer import ChangeHandler
 from kcr.manager import Manager
 
 # Conditions of a Job, the most important first.
@@ -97,9 +97,6 @@ def view_of(job: Job) -> JobView:
         started=status.start_time,
         ended=condition.last_transition_time if condition is not None and state in ENDED else None,
     )
-
-
-R = TypeVar("R", bound=Resource)
 
 
 class JobProgress:
@@ -187,23 +184,3 @@ class JobProgress:
         self._deleted.add(job.key)
         self._display.gone("job", job.key)
         self.notify()
-
-
-class ChangeHandler(Handler[R]):
-    """Calls back with each object that is new or has changed, and with each that was deleted."""
-
-    def __init__(self, changed: Callable[[R], None], deleted: Callable[[R], None]) -> None:
-        self._changed = changed
-        self._deleted = deleted
-
-    def on_add(self, obj: R, initial: bool) -> None:
-        """Call back with a new object."""
-        self._changed(obj)
-
-    def on_update(self, old: R, new: R) -> None:
-        """Call back with a changed object."""
-        self._changed(new)
-
-    def on_delete(self, obj: R, final_state_unknown: bool) -> None:
-        """Call back with a deleted object."""
-        self._deleted(obj)

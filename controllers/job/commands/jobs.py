@@ -24,7 +24,6 @@ from kcr.cli.output import output_option, show, show_each, table
 from kcr.cli.target import ObjectName
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.controllers.job.commands.job_progress import ChangeHandler
 from kcr.controllers.job.decisions.situation import (
     BACKING_OFF,
     CANNOT_START,
@@ -37,7 +36,7 @@ from kcr.controllers.job.decisions.situation import (
     situation_from_outside,
 )
 from kcr.errors import ApiError, ForbiddenError, TransportError
-from kcr.informer import Selection
+from kcr.informer import ChangeHandler, Selection
 from kcr.log.lines import printable
 from kcr.manager import Manager
 

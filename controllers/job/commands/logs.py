@@ -19,9 +19,9 @@ from kcr.cli.connection import connected, find, run_quietly
 from kcr.cli.display import Display
 from kcr.cli.target import ObjectName, parse_job
 from kcr.client import Client, LogOptions
-from kcr.controllers.job.commands.job_progress import ChangeHandler, JobProgress
+from kcr.controllers.job.commands.job_progress import JobProgress
 from kcr.errors import ApiError, ConfigError, KcrError, TransportError
-from kcr.informer import Selection, Store
+from kcr.informer import ChangeHandler, Selection, Store
 from kcr.manager import Manager
 
 

@@ -12,7 +12,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, NotFoundError, TransportError
-from kcr.informer import Handler, Informer, Selection
+from kcr.informer import ChangeHandler, Informer, Selection
 from kcr.informer.store import version_of
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
@@ -42,7 +42,7 @@ class _Own:
         fence.renewed(sent)
 
 
-class ShardCampaign(Handler[Lease]):
+class ShardCampaign:
     """Holds this replica's share of the shards. It runs on one loop; the program's loop may be another.
 
     Contract: a Lease is written on the version that was seen, so of several replicas at most one takes a shard. A shard
@@ -106,7 +106,7 @@ class ShardCampaign(Handler[Lease]):
         informer = Informer(
             self._client, Selection(Lease, config.namespace, labels=self._names.selector), random=self._random
         )
-        informer.add_handler(self)
+        informer.add_handler(ChangeHandler(self._observe, self._forget))
         _log.info("joining the replicas", leases=str(config.key), shards=self._shards.count, identity=config.identity)
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -367,19 +367,8 @@ class ShardCampaign(Handler[Lease]):
             if shard_number(lease) is None and changed_at < oldest and lease.metadata.name != self._names.replica:
                 await self._delete(lease)
 
-    # The Leases as they are watched.
-
-    def on_add(self, obj: Lease, initial: bool) -> None:
-        """Observe a Lease."""
-        self._observe(obj)
-
-    def on_update(self, old: Lease, new: Lease) -> None:
-        """Observe a Lease."""
-        self._observe(new)
-
-    def on_delete(self, obj: Lease, final_state_unknown: bool) -> None:
-        """Forget a Lease."""
-        self._observed.pop(obj.metadata.name, None)
+    def _forget(self, lease: Lease) -> None:
+        self._observed.pop(lease.metadata.name, None)
         self._changed.set()
 
     def _observe(self, lease: Lease) -> None:

@@ -18,7 +18,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Right, rights
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
-from kcr.informer import Handler, InformerHandle
+from kcr.informer import ChangeHandler, InformerHandle
 from kcr.log import get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.serving.webhooks import rotation
@@ -108,7 +108,7 @@ def certificate_rights(*, converts: bool) -> tuple[frozenset[Right], frozenset[R
     return rights(Secret, "get", "list", "watch", "create", "update"), wanted
 
 
-class CertificateAuthority(Handler[Any]):
+class CertificateAuthority:
     """Makes, rotates and publishes the certificates of webhooks until cancelled; it runs on the leader."""
 
     name = "webhook certificates"
@@ -151,7 +151,7 @@ class CertificateAuthority(Handler[Any]):
             for kind in kinds:
                 handle = self._open_informer(kind)
                 stack.callback(handle.close)
-                handle.add_handler(self)
+                handle.add_handler(ChangeHandler(self._take_next_step, self._take_next_step))
             while True:
                 self._changed.clear()
                 try:
@@ -167,18 +167,9 @@ class CertificateAuthority(Handler[Any]):
                         self._failures.error(now, "webhook certificates not written, retrying", error=str(error))
                 await self._wait(until)
 
-    def on_add(self, obj: Resource, initial: bool) -> None:
-        """Take the next step."""
-        if self._concerns(obj):
+    def _take_next_step(self, changed: Resource) -> None:
+        if self._concerns(changed):
             self._changed.set()
-
-    def on_update(self, old: Resource, new: Resource) -> None:
-        """Take the next step."""
-        self.on_add(new, False)
-
-    def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
-        """Take the next step."""
-        self.on_add(obj, False)
 
     def _concerns(self, obj: Resource) -> bool:
         return isinstance(obj, ServingSecret) or obj.metadata.annotations.get(INJECT_CA) == str(self.key)

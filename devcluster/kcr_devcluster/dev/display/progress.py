@@ -11,9 +11,10 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key, controller_of
 from kcr.cli.display import Display, EventView, shown_name
-from kcr.controllers.job.commands.job_progress import ChangeHandler, JobProgress, JobView, view_of
+from kcr.controllers.job.commands.job_progress import JobProgress, JobView, view_of
 from kcr.controllers.job.commands.logs import ContainerRun, LogFollower, runs_of
 from kcr.errors import KcrError
+from kcr.informer import ChangeHandler
 from kcr.manager import Manager
 from kcr_devcluster.dev.display.explanations import FRESH_SECONDS, Explanations
 from kcr_devcluster.dev.display.views import cronjob_view, event_view, pod_view
