@@ -27,7 +27,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.app.process import fast_loop
 from kcr.client import Client, HttpTransport, load_config
-from kcr.client.wire.requests import target
+from kcr.client.wire.transport import target
 from kcr.errors import leaves
 
 # The controller may take so long for its first Job, and for all of a shape.

@@ -24,7 +24,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.app.process import fast_loop
 from kcr.client import Client
-from kcr.client.wire.requests import target
+from kcr.client.wire.transport import target
 from kcr.errors import leaves
 from tests.kit.wheels import build, checkout
 

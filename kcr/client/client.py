@@ -16,7 +16,7 @@ from kcr.api.meta import Key, ListMeta, Resource
 from kcr.arguments import awaited, checked, checked_on_failure
 from kcr.client.subresources import Subresources
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import PAGE_SIZE, accept, object_path, target, watch_query
+from kcr.client.wire.transport import PAGE_SIZE, accept, object_path, target, watch_query
 from kcr.client.writes import Writes
 from kcr.errors import ApiError, BadRequestError, ConflictError
 

@@ -16,7 +16,7 @@ from kcr.client.calls import Calls
 from kcr.client.context import report_deleted, report_failure, report_wrote
 from kcr.client.discovery import check_subresource
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import MERGE_PATCH, delete_options, object_path, target
+from kcr.client.wire.transport import MERGE_PATCH, delete_options, object_path, target
 from kcr.errors import NotFoundError
 
 

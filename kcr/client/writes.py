@@ -15,7 +15,7 @@ from kcr.client.context import WRITE_CONTEXT, report_deleted, report_failure, re
 from kcr.client.discovery import check_subresource, serves
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, delete_options, object_path
+from kcr.client.wire.transport import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, delete_options, object_path
 from kcr.errors import (
     AlreadyExistsError,
     ApiError,

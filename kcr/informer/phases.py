@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from kcr.api.meta import Object
-from kcr.client.wire.requests import PAGE_SIZE
+from kcr.client.wire.transport import PAGE_SIZE
 from kcr.errors import (
     ApiError,
     BadRequestError,

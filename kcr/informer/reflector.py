@@ -12,7 +12,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.wire.decoding import Undecodable, read_event, read_page
-from kcr.client.wire.requests import accept, watch_query
+from kcr.client.wire.transport import accept, watch_query
 from kcr.errors import ApiError, GoneError, KcrError, NotFoundError, TooManyRequestsError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming
 from kcr.informer.phases import (

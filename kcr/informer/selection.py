@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from kcr.annotations import FieldSelector, NamespaceName, Selector
 from kcr.api.meta import ObjectMeta, PartialObjectMetadata, Resource
 from kcr.arguments import checked
-from kcr.client.wire.requests import target
+from kcr.client.wire.transport import target
 from kcr.informer.slots import SlotSelection
 
 R = TypeVar("R", bound=Resource)

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from kcr.client.wire.requests import IDLE_SECONDS
+from kcr.client.wire.transport import IDLE_SECONDS
 from kcr.clock import TIMER_SLACK_SECONDS
 from kcr.errors import KcrError, TransportError
 

@@ -29,7 +29,7 @@ from kcr.clock import TIMER_SLACK_SECONDS, Clock
 from kcr.errors import ApiError, LeadershipLostError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
-from kcr.scopes.sharding.relabel import SETTLE_SECONDS
+from kcr.scopes.sharding.keeper import GATHER_SECONDS
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.calls import call_of
@@ -126,7 +126,7 @@ class Relabeller:
 
     def is_recent(self) -> bool:
         """Return whether a label of the Job has just changed: its last holder cannot know yet."""
-        return asyncio.get_running_loop().time() - self._changed_at < SETTLE_SECONDS
+        return asyncio.get_running_loop().time() - self._changed_at < GATHER_SECONDS
 
     async def act(self) -> None:
         AUTHOR.set(USER)

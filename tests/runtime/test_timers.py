@@ -18,7 +18,7 @@ from kcr import Key
 from kcr.api.core import Event, Pod
 from kcr.client import Client, Pressure, RateLimit, Request
 from kcr.client.wire.connections import SilenceTimer
-from kcr.client.wire.requests import IDLE_SECONDS
+from kcr.client.wire.transport import IDLE_SECONDS
 from kcr.clock import TIMER_SLACK_SECONDS, Clock, SystemClock
 from kcr.errors import ApiError, ServerError, TransportError
 from kcr.events.correlator import SERIES_SECONDS, OpenSeries, Seen

@@ -9,7 +9,7 @@ from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.client.discovery import served_kinds, versions_serving
-from kcr.client.wire.requests import STRATEGIC_PATCH
+from kcr.client.wire.transport import STRATEGIC_PATCH
 from kcr.errors import AlreadyExistsError, ApiError, ConfigError
 from kcr_devcluster.manifests import Document
 

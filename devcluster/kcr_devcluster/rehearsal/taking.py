@@ -14,7 +14,7 @@ import msgspec
 from kcr.api.resources import ResourceType
 from kcr.client import Client, RateLimit
 from kcr.client.discovery import served_kinds
-from kcr.client.wire.requests import target
+from kcr.client.wire.transport import target
 from kcr.controller import Right
 from kcr.errors import ApiError, ConfigError, ForbiddenError, GoneError, NotFoundError
 from kcr.manager import Manager

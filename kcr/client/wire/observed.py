@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from kcr.client.context import WRITE_CONTEXT
 from kcr.client.loops import HomeLoop
-from kcr.client.wire.requests import path_template
-from kcr.client.wire.transport import Request, Response, Transport
+from kcr.client.wire.transport import Request, Response, Transport, path_template
 from kcr.errors import TransportError
 from kcr.tracing import ActiveSpan, find_tracer, trace_headers
 

@@ -5,7 +5,7 @@ from typing import Any
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
 
-from kcr.client.wire.requests import JSON_PATCH, STRATEGIC_PATCH
+from kcr.client.wire.transport import JSON_PATCH, STRATEGIC_PATCH
 from kcr.errors import KcrError
 
 

@@ -22,7 +22,7 @@ from kcr.api import codec
 from kcr.api.managed_fields import ManagedObjectList
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.client.wire.requests import target
+from kcr.client.wire.transport import target
 from kcr.controller.observers import Observer, ReconcileRun
 from kcr.controller.observers.breaker import Breaker
 from kcr.controller.observers.recording import HotLoop, Path, Recording

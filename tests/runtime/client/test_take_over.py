@@ -11,7 +11,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.managed_fields import ManagedObject
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
-from kcr.client.wire.requests import object_path
+from kcr.client.wire.transport import object_path
 from kcr.dependents import create_or_patch
 from kcr.errors import ApiError, ConflictError, KcrError
 from kcr.testing import FaultyTransport

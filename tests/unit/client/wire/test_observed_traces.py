@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode, TraceFlags
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Request
-from kcr.client.wire.requests import path_template
+from kcr.client.wire.transport import path_template
 from kcr.errors import NotFoundError, TransportError
 from kcr.metrics import Metrics
 from kcr.testing import VirtualClock

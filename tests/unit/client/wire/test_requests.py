@@ -5,7 +5,7 @@ import pytest
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.client.wire.requests import object_path, target
+from kcr.client.wire.transport import object_path, target
 from tests.kit.scripted_transport import Script
 
 

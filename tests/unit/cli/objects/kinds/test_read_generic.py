@@ -9,7 +9,7 @@ from kcr.api.explanation import Explanation, unfinalize
 from kcr.api.meta import ObjectMeta
 from kcr.api.resources import ResourceType
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.generic import explain_object
+from kcr.cli.objects.kinds.read import explain_object
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 WEBSITE = unstructured("example.dev/v1", "Website", plural="websites")
