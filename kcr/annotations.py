@@ -187,6 +187,8 @@ def check_of(hint: Any, name: str = "") -> Check:
 def _plain_check(hint: Any, origin: Any, items: tuple[Any, ...], name: str) -> Check:
     if origin in _MANY and items and len(items) - (items[-1] is ...) == 1:
         return _many(origin, check_of(items[0]))
+    if origin is tuple and items:
+        return _few([check_of(one) for one in items])
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(*map(check_of, items))
     kind = origin or hint
@@ -353,6 +355,19 @@ def _many(origin: Any, item: Check) -> Check:
                 if (found := item.fault(one)) is not None:
                     return found._replace(path=f"[{number}]{found.path}")
         return None
+
+    return Check(noun, fault)
+
+
+def _few(items: Sequence[Check]) -> Check:
+    noun = f"a tuple ({', '.join(one.noun for one in items)})"
+
+    def fault(value: Any) -> Fault | None:
+        if not isinstance(value, tuple) or len(value) != len(items):
+            return Fault(value, f"give it {noun}")
+        faults = [(number, items[number].fault(one)) for number, one in enumerate(value)]
+        found = [one._replace(path=f"[{number}]{one.path}") for number, one in faults if one is not None]
+        return found[0] if found else None
 
     return Check(noun, fault)
 

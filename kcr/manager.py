@@ -38,7 +38,7 @@ from kcr.serving.observability import Observability
 from kcr.serving.ports import SecureServing
 from kcr.serving.webhooks import WebhookOptions, Webhooks
 from kcr.serving.webhooks.server import WebhookServing, attach
-from kcr.workqueue import FairBy, RateLimiter, WorkQueue
+from kcr.workqueue import FairBy, MostInFlight, RateLimiter, WorkQueue
 
 if TYPE_CHECKING:  # the registration checks webhooks: method by method
     from kcr.serving.webhooks.registration import Webhook
@@ -214,16 +214,18 @@ class Manager:
 
     @checked
     def queue(
-        self, controller: Text, limiter: RateLimiter[Key] | None = None, *, fair_by: FairBy[Key] | None = None
-    ) -> WorkQueue[Key]:
+        self, controller: Text, limiter: RateLimiter[Key] | None = None, *, fair_by: FairBy[Key] | None = None,
+        in_flight: MostInFlight[Key] | None = None,
+    ) -> WorkQueue[Key]:  # fmt: skip
         """Make the queue of a controller before the controller, for a reconciler that enqueues keys itself.
 
         Args:
             controller: The name that the controller will have.
             limiter: How long a failed key waits; None for the default of `add_controller`.
             fair_by: As for `add_controller`.
+            in_flight: As for `add_controller`.
         """
-        return WorkQueue(limiter, metrics=self.metrics.queue(controller), fair_by=fair_by)
+        return WorkQueue(limiter, metrics=self.metrics.queue(controller), fair_by=fair_by, in_flight=in_flight)
 
     @Keywords(ManagedOptions)
     def add_controller(self, name: Text, reconciler: Reconciler, options: ManagedOptions) -> Controller:

@@ -35,7 +35,7 @@ from kcr.informer import Informer, InformerHandle, Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Metrics
 from kcr.tracing import find_tracer
-from kcr.workqueue import FairBy, RateLimiter, WorkQueue
+from kcr.workqueue import FairBy, MostInFlight, RateLimiter, WorkQueue
 
 _log = get_logger()
 
@@ -70,6 +70,11 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         FairBy[Key] | None,
         "Within a priority, groups of keys take turns, so that many keys of one tenant do not delay those of another: "
         '`"namespace"`, or a function that returns the group of a key; None for one FIFO.',
+    ] = None
+    in_flight: Annotated[
+        MostInFlight[Key] | None,
+        'At most so many keys of a group are reconciled at a time: `("namespace", 2)`, or a function that returns '
+        "the group of a key and the number; None for no limit but `workers`.",
     ] = None
     queue: Annotated[
         WorkQueue[Key] | None,
@@ -201,14 +206,16 @@ class Controller:
         check_fields(about, options)
         if hasattr(reconciler, "explain") and (fault := check_of(Explaining).fault(reconciler)):
             raise error_of(about, "reconciler", fault)
-        if options.queue is not None and (options.limiter or options.fair_by):
-            raise ValueError(f"{about}: the queue brings limiter and fair_by: give them to Manager.queue")
+        if options.queue is not None and (options.limiter or options.fair_by or options.in_flight):
+            raise ValueError(f"{about}: the queue brings limiter, fair_by and in_flight: give them to Manager.queue")
         expected = tuple(options.expected_errors)
         check_fields(about, ControllerOptions(expected_errors=expected))
         self.name = name
         metrics = metrics or Metrics()
         self.queue: WorkQueue[Key] = (
-            WorkQueue(options.limiter, metrics=metrics.queue(name), fair_by=options.fair_by)
+            WorkQueue(
+                options.limiter, metrics=metrics.queue(name), fair_by=options.fair_by, in_flight=options.in_flight
+            )
             if options.queue is None
             else options.queue
         )

@@ -8,7 +8,8 @@ A handler calls `add` with the key of a changed object. A worker takes a key wit
   reconcile processes all n changes.
 - **Never processed concurrently.** While a worker processes a key, no other worker gets it. A key added meanwhile is
   marked dirty, and `done` queues it again.
-- **Fairness.** With `fair_by`, groups of keys of one priority, such as namespaces, take turns, each in FIFO order.
+- **Fairness.** With `fair_by`, groups of keys of one priority, such as namespaces, take turns, each in FIFO order; with
+  `in_flight`, at most so many keys of a group are processed at a time (`kcr.workqueue.in_flight`).
 - **Priorities.** Keys of a higher priority come first; within a priority, FIFO. An add at a higher priority raises a
   queued key; nothing lowers it. Keys of an informer's initial list have `LOW_PRIORITY`, so changes overtake them
   after a restart. Waiting keys age, so that none starves (`kcr.workqueue.priorities`).
@@ -23,7 +24,7 @@ locks. Delays and backoff are in memory only: after a restart the informers' ini
 """
 
 from kcr.workqueue.priorities import LOW_PRIORITY
-from kcr.workqueue.queue import FairBy, KeyState, WorkQueue
+from kcr.workqueue.queue import FairBy, KeyState, MostInFlight, WorkQueue
 from kcr.workqueue.ratelimit import (
     BucketRateLimiter,
     ItemExponential,
@@ -40,6 +41,7 @@ __all__ = [
     "ItemExponential",
     "KeyState",
     "MaxOf",
+    "MostInFlight",
     "RateLimiter",
     "Reason",
     "WorkQueue",

@@ -67,6 +67,12 @@ class PriorityClass(Generic[K]):
             now = _now()
             self._since.append(self._since[-1] if self._since and self._since[-1] == now else now)
 
+    def push_front(self, key: K) -> None:
+        """Put back a key that was popped, as the next one."""
+        self.entries.appendleft(key)
+        if self._since is not None:
+            self._since.appendleft(self._since[0] if self._since else _now())
+
     def pop(self) -> K:
         """Remove the next key, and return it."""
         key = self.entries.popleft()
@@ -138,12 +144,19 @@ class FairClass(Generic[K]):
 
     def push(self, key: K) -> None:
         """Append a key to its group. A new group has the last turn."""
+        self._group(key).push(key)
+
+    def push_front(self, key: K) -> None:
+        """Put back a key that was popped, as the next one of its group."""
+        self._group(key).push_front(key)
+
+    def _group(self, key: K) -> PriorityClass[K]:
         name = self._names[key] = self._group_of(key)
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = PriorityClass(self.priority, ages=self._ages)
             self.entries.append(group)
-        group.push(key)
+        return group
 
     def pop(self) -> K:
         """Remove the first key of the next group, and return it."""
@@ -181,15 +194,16 @@ class PriorityFIFO(Generic[K]):
             here directly, once per watch event. None otherwise.
     """
 
-    __slots__ = ("_classes", "_group_of", "_normal", "_normal_ages", "_order", "_served_aged", "plain")
+    __slots__ = ("_classes", "_group_of", "_has_plain", "_normal", "_normal_ages", "_order", "_served_aged", "plain")
 
-    def __init__(self, group_of: Callable[[K], Hashable] | None = None) -> None:
+    def __init__(self, group_of: Callable[[K], Hashable] | None = None, *, has_plain: bool = True) -> None:
         """Make an empty one.
 
         Args:
             group_of: Returns the group of a key: groups of a priority take turns; None for one FIFO.
+            has_plain: Whether the queue may pop in `plain`.
         """
-        self._group_of = group_of
+        self._group_of, self._has_plain = group_of, has_plain
         # The class of 0 always exists. The others exist as long as they have keys.
         self._normal = self._make_class(0, ages=False)
         # Whether its keys age, because there are or were keys above them.
@@ -208,6 +222,10 @@ class PriorityFIFO(Generic[K]):
         if queued is None:
             queued = self._add_class(priority)
         queued.push(key)
+
+    def push_front(self, key: K, priority: int) -> None:
+        """Put back a key that was popped, as the next one of its priority."""
+        (self._classes.get(priority) or self._add_class(priority)).push_front(key)
 
     def pop(self) -> K:
         """Remove the next key, and return it. There must be one."""
@@ -274,7 +292,7 @@ class PriorityFIFO(Generic[K]):
             self._set_plain()
 
     def _set_plain(self) -> None:
-        self.plain = self._normal.entries if isinstance(self._normal, PriorityClass) else None
+        self.plain = self._normal.entries if self._has_plain and isinstance(self._normal, PriorityClass) else None
 
 
 def _aging_seconds(priority: int, top: int) -> int:

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
-from operator import attrgetter
 from threading import get_ident
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+
+from msgspec import Meta
 
 from kcr.annotations import is_number, shown
 from kcr.arguments import check_of_call, checked, ran, refuse
@@ -18,6 +19,7 @@ from kcr.log import get_logger
 from kcr.metrics import QueueMetrics
 from kcr.stacks import trace_of
 from kcr.workqueue.delaying import Delay, DelayingQueue
+from kcr.workqueue.in_flight import InFlight
 from kcr.workqueue.priorities import PriorityFIFO
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
 from kcr.workqueue.reasons import Reason, Reasons, as_tuple, joined
@@ -26,10 +28,11 @@ K = TypeVar("K", bound=Hashable)
 
 # Returns the group of a key.
 FairBy = Callable[[K], Hashable] | Literal["namespace"]
+# Groups of keys, and how many of each are processed at a time.
+MostInFlight = tuple[FairBy[K], Annotated[int, Meta(ge=1)]]
 
 _DELAY = Reason("delay")
 _log = get_logger()
-_namespace_of: Callable[[Any], Hashable] = attrgetter("namespace")
 
 
 class KeyState(NamedTuple):
@@ -112,6 +115,7 @@ class WorkQueue(Generic[K]):
         *,
         metrics: QueueMetrics | None = None,
         fair_by: "FairBy[K] | None" = None,
+        in_flight: "MostInFlight[K] | None" = None,
     ) -> None:
         """Make an empty queue.
 
@@ -120,12 +124,18 @@ class WorkQueue(Generic[K]):
             metrics: The queue's metrics; None for none.
             fair_by: Within a priority, groups of keys take turns: `"namespace"`, or a function that returns the group
                 of a key; None for one FIFO.
+            in_flight: Groups of keys, as for `fair_by`, and how many of each are processed at a time; None for any
+                number.
         """
         # Keys with a change that no worker has picked up yet, and their priorities.
         self._dirty: dict[K, int] = {}
         # Those of them to be handed out. Invariant: every ready key is dirty and is not being processed.
-        group_of = _namespace_of if fair_by == "namespace" else fair_by
-        self._ready: PriorityFIFO[K] = PriorityFIFO(group_of and partial(_group, group_of))
+        group_of = None if fair_by is None else partial(_group, fair_by, "fair_by")
+        self._ready: PriorityFIFO[K] = PriorityFIFO(group_of, has_plain=in_flight is None)
+        # Those that wait for a slot of their group are dirty, and not ready.
+        self._in_flight: InFlight[K] | None = in_flight and InFlight(
+            partial(_group, in_flight[0], "in_flight"), in_flight[1]
+        )
         # Keys being processed, and the priorities at which they were queued. One of them may be dirty as well; `done`
         # then queues it again.
         self._processing: dict[K, int] = {}
@@ -142,13 +152,16 @@ class WorkQueue(Generic[K]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = get_ident()
         self._closed = False
+        # Whether `done` is more than usual: it is closed, or frees a slot.
+        self._has_more_to_do: bool = in_flight is not None
         # Whether it was shut down twice: `drain` no longer waits for keys being processed.
         self._abandoned = False
         self._limiter: RateLimiter[K] = limiter or default_limiter()
         self._delayed: DelayingQueue[K] = DelayingQueue(self._add_delayed)
         self._metrics = metrics
         if metrics is not None:
-            metrics.depths = self._ready.depths
+            ready, held = self._ready, self._in_flight
+            metrics.depths = ready.depths if held is None else lambda: held.depths(ready.depths())
 
     def add(self, key: K, priority: int = 0, reason: Reason | None = None) -> None:
         """Queue a key, unless it is queued; ignored after `shut_down`.
@@ -283,7 +296,15 @@ class WorkQueue(Generic[K]):
             self._waiting_for_done -= 1
             self._ready.push(key, priority)
             self._wake_getter()
+        if self._has_more_to_do:
+            self._finish(key)
+
+    def _finish(self, key: K) -> None:
+        if self._in_flight is not None and (following := self._in_flight.release(key)) is not None:
+            self._ready.push_front(following, self._dirty[following])
+            self._wake_getter()
         if self._closed:
+            self._wake_getters()
             self._wake_drains()
 
     @asynccontextmanager
@@ -309,19 +330,18 @@ class WorkQueue(Generic[K]):
         """
         # A second call: its caller no longer waits for the keys that are being processed.
         self._abandoned = self._closed
-        self._closed = True
+        self._closed = self._has_more_to_do = True
         dropped = len(self._delayed)
         self._delayed.clear()
         if discard:
             self._ready.clear()
             self._dirty.clear()
             self._reasons.clear()
+            if self._in_flight is not None:
+                self._in_flight.clear()
             # Keys being processed are no longer dirty, and `done` queues none of them again.
             self._waiting_for_done = 0
-        # All of them: each checks the queue again, and ends once no key is left.
-        for getter in self._getters:
-            _wake(getter)
-        self._getters.clear()
+        self._wake_getters()
         self._wake_drains()
         return dropped
 
@@ -381,7 +401,11 @@ class WorkQueue(Generic[K]):
     def _raise(self, key: K, queued: int, wanted: int) -> None:
         self._dirty[key] = wanted
         # One that is being processed is not ready: `done` pushes it at the priority it has then.
-        if key not in self._processing:
+        if key in self._processing:
+            return
+        if self._in_flight is not None and key in self._in_flight.held:
+            self._in_flight.move(key, queued, wanted)
+        else:
             self._ready.move(key, queued, wanted)
 
     def _add_delayed(self, key: K, priority: int, reason: Reason | None) -> None:
@@ -398,12 +422,16 @@ class WorkQueue(Generic[K]):
             self._loop.call_soon_threadsafe(add, *arguments)
 
     async def _next(self) -> K:
-        # A loop: another worker may have taken the key for which this one was woken.
-        while not len(self):
-            if self._closed:
-                raise QueueClosedError("the work queue is shut down")
-            await self._wait_for_key()
-        return self._ready.pop()
+        held = () if self._in_flight is None else self._in_flight.held
+        while True:
+            # A loop: another worker may have taken the key for which this one was woken.
+            while len(self) == len(held):
+                if self._closed and not held:
+                    raise QueueClosedError("the work queue is shut down")
+                await self._wait_for_key()
+            key = self._ready.pop()
+            if self._in_flight is None or self._in_flight.admit(key, self._dirty[key]):
+                return key
 
     async def _wait_for_key(self) -> None:
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
@@ -427,6 +455,12 @@ class WorkQueue(Generic[K]):
                 getter.set_result(None)
                 return
 
+    def _wake_getters(self) -> None:
+        # All of them: each checks the queue again, and ends once no key is left.
+        for getter in self._getters:
+            _wake(getter)
+        self._getters.clear()
+
     def _wake_drains(self) -> None:
         if self._abandoned or (self._closed and not len(self) and not self._processing):
             for waiter in self._drains:
@@ -434,14 +468,14 @@ class WorkQueue(Generic[K]):
             self._drains.clear()
 
 
-def _group(group_of: Callable[[Any], Hashable], key: Any) -> Hashable:
+def _group(by: FairBy[Any], option: str, key: Any) -> Hashable:
     """Return the group of a key; one for all whose group cannot be told, so that none is lost."""
     try:
-        group = group_of(key)
+        group = key.namespace if by == "namespace" else by(key)
         hash(group)
         return ran(group, "it")
     except Exception as error:
-        _log.error("fair_by failed", key=str(key), error=described(error), exc_info=trace_of(error))
+        _log.error(f"{option} failed", key=str(key), error=described(error), exc_info=trace_of(error))
         return None
 
 

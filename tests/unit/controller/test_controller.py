@@ -114,6 +114,18 @@ async def test_workers_take_different_keys_at_once(kcr_clock: VirtualClock) -> N
     assert [moment for _, moment in script.runs] == [0, 0, 10, 10]
 
 
+async def test_failing_and_deferred_keys_free_their_slots(kcr_clock: VirtualClock) -> None:
+    script = Script(fail(TransportError("away")), work(1), work(1), work(1))
+    async with running(script, workers=5, in_flight=("namespace", 1)) as controller:
+        for key in (A, B, Key("other", "a")):
+            controller.queue.add(key)
+        await kcr_clock.advance(0)
+        assert script.running == 2
+        await kcr_clock.advance(10)
+    assert (script.most, script.running) == (2, 0)
+    assert sorted(key for key, _ in script.runs) == sorted([A, A, B, Key("other", "a")])
+
+
 async def test_key_changed_meanwhile_waits_for_its_own_end(kcr_clock: VirtualClock) -> None:  # WQ-4, WQ-5
     script = Script(work(10))
     async with running(script, workers=5) as controller:
