@@ -75,4 +75,4 @@ from kcr.manager import Manager as Manager
 from kcr.scopes.namespaces import Namespaces as Namespaces
 from kcr.scopes.sharding import Sharding as Sharding
 from kcr.serving.webhooks import WebhookRequest as WebhookRequest
-from kcr.serving.webhooks.converters import converts as converts
+from kcr.serving.webhooks.conversion import converts as converts

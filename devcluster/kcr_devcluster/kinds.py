@@ -12,8 +12,7 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.errors import AlreadyExistsError, ConfigError
-from kcr.serving.webhooks.conversion import WebhookService
-from kcr.serving.webhooks.converters import Conversions
+from kcr.serving.webhooks.conversion import Conversions, WebhookService
 from kcr_devcluster.apiserver.apply.managed_fields import UPDATE, ManagerEntry
 from kcr_devcluster.apiserver.apply.tracking import Tracking
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS

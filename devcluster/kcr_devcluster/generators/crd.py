@@ -16,8 +16,7 @@ from kcr.app.faults import import_fault
 from kcr.atomicfile import replace_files
 from kcr.cli.output import unwritable
 from kcr.errors import ConfigError
-from kcr.serving.webhooks.conversion import WebhookService
-from kcr.serving.webhooks.converters import Conversions, is_registered_in
+from kcr.serving.webhooks.conversion import Conversions, WebhookService, is_registered_in
 from kcr_devcluster.generators.check import check
 from kcr_devcluster.generators.diff import diff
 from kcr_devcluster.generators.migration import migrate

@@ -16,7 +16,7 @@ from kcr.api.equality import same_json
 from kcr.api.meta import Resource
 from kcr.api.structural import Schema, object_schema
 from kcr.arguments import checked
-from kcr.serving.webhooks.converters import ConversionError, Conversions
+from kcr.serving.webhooks.conversion import ConversionError, Conversions
 
 R = TypeVar("R", bound=Resource)
 

@@ -28,8 +28,7 @@ Source: client-go/tools/leaderelection; controller-runtime/pkg/leaderelection, p
 """
 
 from kcr.scopes.leaderelection.config import LeaderElectionConfig
-from kcr.scopes.leaderelection.elector import LeaderElector
+from kcr.scopes.leaderelection.elector import ElectorThread, LeaderElector
 from kcr.scopes.leaderelection.leadership import Leadership
-from kcr.scopes.leaderelection.thread import ElectorThread
 
 __all__ = ["ElectorThread", "LeaderElectionConfig", "LeaderElector", "Leadership"]

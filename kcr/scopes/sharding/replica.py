@@ -18,7 +18,7 @@ from kcr.informer import Informer
 from kcr.informer.slots import SlotRules
 from kcr.runnables import Runnable, first_failure
 from kcr.scopes.leaderelection.config import LeaderElectionConfig
-from kcr.scopes.leaderelection.thread import ElectionLoop
+from kcr.scopes.leaderelection.elector import ElectionLoop
 from kcr.scopes.sharding.campaign import ShardCampaign
 from kcr.scopes.sharding.gate import ShardGate
 from kcr.scopes.sharding.keeper import ShardKeeper

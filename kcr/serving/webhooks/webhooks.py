@@ -17,8 +17,7 @@ from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.metrics.controllers import WebhookMetrics
 from kcr.serving.webhooks.conversion import PATH as CONVERT
-from kcr.serving.webhooks.conversion import answer_review
-from kcr.serving.webhooks.converters import Conversions
+from kcr.serving.webhooks.conversion import Conversions, answer_review
 from kcr.serving.webhooks.handlers import AdmissionEndpoint
 from kcr.serving.webhooks.registration import WebhookOptions, WebhookRule, register
 from kcr.serving.webhooks.review import encode_status

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.errors import BadRequestError
-from kcr.serving.webhooks.conversion import answer_review
-from kcr.serving.webhooks.converters import Conversions
+from kcr.serving.webhooks.conversion import Conversions, answer_review
 
 
 class OldSpec(kcr.Object):

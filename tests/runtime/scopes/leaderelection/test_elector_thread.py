@@ -18,7 +18,7 @@ from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.errors import LeadershipLostError
 from kcr.scopes.leaderelection import ElectorThread, LeaderElectionConfig
-from kcr.scopes.leaderelection.thread import ElectionLoop
+from kcr.scopes.leaderelection.elector import ElectionLoop
 from kcr.testing import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.clocks import ShiftedClock

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
-from kcr.serving.webhooks.converters import ConversionError, Conversions
+from kcr.serving.webhooks.conversion import ConversionError, Conversions
 
 
 class Spec(kcr.Object):
