@@ -18,8 +18,9 @@ async def get(run: Running, what: str, path: str) -> tuple[int, str]:
     def address() -> str:
         assert run.process.returncode is None, run.err
         for line in run.err.splitlines():
-            said = json.loads(line)
-            if said["event"] == "listening" and said["what"] == what:
+            # kcr dev also shows Jobs.
+            said = json.loads(line) if line.startswith("{") else {}
+            if said.get("event") == "listening" and said["what"] == what:
                 return str(said["address"])
         return ""
 
@@ -47,6 +48,21 @@ async def test_ports_are_served_while_controllers_run(kcr: Start, serve: Serve) 
         assert 'workqueue_depth{controller="job",name="job",priority="0"} 0.0' in text
         assert await run.stop() == 0, run.err
         assert "Traceback" not in run.err
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("page", [[], ["--no-debug-page"]], ids=["page", "no-page"])
+async def test_development_cluster_serves_metrics_when_asked(kcr: Start, page: list[str]) -> None:
+    logs = {"KCR_LOG_FORMAT": "json", "KCR_LOG_LEVEL": "info"}
+    options = ("--runtime", "simulated", "--metrics-bind-address", "127.0.0.1:0")
+    async with kcr("dev", *options, *page, "-f", str(ROOT / "examples" / "pi.yaml"), **logs) as dev:
+
+        async def has_reconciled() -> bool:
+            status, text = await get(dev, "metrics", "/metrics")
+            found = re.search(r'reconcile_total\{controller="job",result="success"\} (\d)', text)
+            return status == 200 and found is not None and int(found[1]) > 0
+
+        await eventually(has_reconciled)
 
 
 @pytest.mark.soak

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from kcr.api.bindaddress import BindAddress, bind_address
 from kcr.keywords import Flag
 from kcr_devcluster.options import MAX_CONNECTIONS, ClusterOptions
 
@@ -46,6 +47,12 @@ class DevOptions(ClusterOptions, frozen=True, kw_only=True):
         Flag("N", "a free one", guide="dev-cluster.md#web-page"),
     ] = 0
     no_debug_page: Annotated[bool, "Disable this page."] = False
+    metrics_bind_address: Annotated[
+        str | BindAddress | None,
+        bind_address,
+        "Address of /metrics, such as 127.0.0.1:8080; 0 disables it.",
+        Flag("HOST:PORT", "disabled"),
+    ] = None
     faults: Annotated[
         Path | None,
         Path,

@@ -59,11 +59,14 @@ class DevPage:
         self._token = secrets.token_urlsafe(16)
         self._routes = pages.routes
 
-    def expose(self, port: int, options: Mapping[str, Any], files: Sequence[str]) -> None:
+    def expose(
+        self, port: int, metrics: str | BindAddress | None, options: Mapping[str, Any], files: Sequence[str]
+    ) -> None:
         """Let the manager serve the page, and print its address when it does.
 
         Args:
             port: 0 for a free one.
+            metrics: Where the metrics are; None or `0` for nowhere.
             options: The options of the command line, by parameter name.
             files: The files of manifests.
         """
@@ -71,7 +74,7 @@ class DevPage:
         debug = DebugOptions(
             "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._listening
         )
-        self._dev.manager.expose(probes=BindAddress(_HOST, port), debug=debug)
+        self._dev.manager.expose(metrics=metrics, probes=BindAddress(_HOST, port), debug=debug)
 
     def _listening(self, address: str) -> None:
         self._file.write(with_debug_port(self._dev.kubeconfig, f"http://{address}", self._token))

@@ -92,13 +92,13 @@ async def _dev(
         is_brief, late = options.wait and not options.no_controllers, list[str]()
         announce = late.append if is_brief else display.announce
         if options.no_debug_page:
-            # Nothing is served, and the event loop is monitored all the same.
-            manager.expose()
+            # The event loop is monitored all the same.
+            manager.expose(metrics=options.metrics_bind_address)
         else:
             pages = ClusterPages(manager, zone, dev.read_log, explanations)
             given = shown(plugins) | {name: value for name, value in shown(options).items() if name in COMMAND_LINE}
             given["controllers"] = ",".join(setups)
-            DevPage(dev, file, announce, pages).expose(options.debug_port, given, files)
+            DevPage(dev, file, announce, pages).expose(options.debug_port, options.metrics_bind_address, given, files)
         if path not in (options.kubeconfig, default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_notes(options))):
