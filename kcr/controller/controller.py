@@ -20,6 +20,7 @@ from kcr.controller.observers.breaker import Breaker
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
 from kcr.controller.observers.journal import ReconcileJournal
+from kcr.controller.observers.long_runs import LongRuns
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites
@@ -89,6 +90,11 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     reconcile_timeout: Annotated[
         Annotated[float, Meta(gt=0)] | None, "Seconds after which a reconcile is cancelled and fails; None for never."
     ] = None
+    warn_after: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        "Seconds after which a reconcile that is still running is logged with the line at which it waits, and again "
+        "after twice as long; None for never.",
+    ] = 300.0
     graceful_shutdown_timeout: Annotated[
         float, "Seconds for running reconciles to finish at the end; negative for no limit."
     ] = GRACE_SECONDS
@@ -380,14 +386,19 @@ class Controller:
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
-        worker = self._make_worker()
+        worker, seconds = self._make_worker(), self._options.warn_after
+        long_runs = None if seconds is None else LongRuns(self.name, seconds, self.journal, self.queue)
         async with asyncio.TaskGroup() as group:
             for number in range(self._options.workers):
                 group.create_task(worker.run(), name=f"{self.name} worker {number}")
+            if long_runs is not None:
+                long_runs.start()
             try:
                 # Ends by cancellation only.
                 await asyncio.get_running_loop().create_future()
             finally:
+                if long_runs is not None:
+                    long_runs.stop()
                 await self._stop()
 
     def _make_worker(self) -> Worker:

@@ -78,7 +78,7 @@ class QueueSnapshot(NamedTuple, Generic[K]):
     reasons: Mapping[K, Reasons]
     processing_reasons: Mapping[K, Reasons]
     queued_since: Mapping[Hashable, float]
-    processing_since: Mapping[Hashable, float]
+    processing_since: Mapping[K, float]
 
     @property
     def ready(self) -> dict[K, int]:
@@ -357,6 +357,11 @@ class WorkQueue(Generic[K]):
         """The keys being processed."""
         return frozenset(self._processing)
 
+    @property
+    def processing_since(self) -> Mapping[K, float]:
+        """When workers took the keys being processed, in the loop's time; empty without metrics."""
+        return {} if self._metrics is None else self._metrics.processing_since  # type: ignore[return-value]  # of K
+
     def __len__(self) -> int:
         """Return how many keys are queued; those being processed and delayed ones do not count."""
         return len(self._dirty) - self._waiting_for_done
@@ -395,7 +400,7 @@ class WorkQueue(Generic[K]):
             reasons=self._reasons.copy(),
             processing_reasons=self._processing_reasons.copy(),
             queued_since=metrics.queued_since if metrics is not None else {},
-            processing_since=metrics.processing_since if metrics is not None else {},
+            processing_since=self.processing_since,
         )
 
     def _raise(self, key: K, queued: int, wanted: int) -> None:
