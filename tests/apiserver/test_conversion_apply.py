@@ -109,3 +109,18 @@ async def test_apply_that_changes_nothing_stores_nothing(api: Api) -> None:
     await apply(api, V1, v1("w"), "m")
     made = await apply(api, V2, v2("w"), "n")
     assert await apply(api, V2, v2("w"), "n") == made
+
+
+async def test_managers_stay_where_the_webhook_fails_for_a_plain_write(api: Api) -> None:  # kubernetes#136919
+    converter = await install(api)
+    await apply(api, V1, v1("w"), "m")
+    before = await apply(api, V2, v2("w"), "n")
+    converter.status = 500
+    found = await api.patch(f"{V1}/w", {"metadata": {"labels": {"a": "b"}}})
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert owned(found) == owned(before)
+    reply = await api.apply(f"{V1}/w", v1("w", {"host": "c", "port": 1}), "m")
+    assert (reply.status, "conversion webhook" in reply.body["message"]) == (500, True)
+    converter.status = 200
+    found = await api.patch(f"{V1}/w?fieldManager=o", {"metadata": {"labels": {"a": "c"}}})
+    assert set(owned(found)) == {"m", "n", "o"}

@@ -6,7 +6,8 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/intern
 kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, NamedTuple
 
 from kcr.api.equality import same_json
@@ -15,6 +16,8 @@ from kcr_devcluster.apiserver.apply.managed_fields import Managed, ManagerEntry
 from kcr_devcluster.apiserver.apply.versions import MANAGED_FIELDS, FieldVersions
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.apiserver.protocol.replay import PendingError, answer_to, remember
+from kcr_devcluster.apiserver.protocol.responses import StatusError
 
 
 class Tracking(NamedTuple):
@@ -37,7 +40,7 @@ def track(kind: Kind, before: Manifest, new: Manifest, tracking: Tracking, now: 
     """Set the managedFields of a version that is about to be stored.
 
     A client may write them, to transfer or to drop the ownership of fields, but not through a subresource. Invalid
-    ones are ignored.
+    ones are ignored. Where a conversion webhook fails, a write that is no apply leaves them as they are.
 
     Args:
         kind: The kind of the object.
@@ -62,7 +65,12 @@ def track(kind: Kind, before: Manifest, new: Manifest, tracking: Tracking, now: 
             # Fields that a new schema has pruned, or that this version lacks, are owned until the next change.
             new["metadata"][MANAGED_FIELDS] = had
             return
-        managed = field_manager.update(versions, before, new, by, managed)
+        updated = _updated(versions, before, new, by, managed)
+        if updated is None:
+            if had:
+                new["metadata"][MANAGED_FIELDS] = had
+            return
+        managed = updated
     managed = versions.known(managed)
     is_update = all(entry.operation == managed_fields.UPDATE for entry in managed.values())
     if tracking.applied is not None and is_update and not had:
@@ -73,6 +81,27 @@ def track(kind: Kind, before: Manifest, new: Manifest, tracking: Tracking, now: 
         new["metadata"][MANAGED_FIELDS] = had
     elif managed:
         new["metadata"][MANAGED_FIELDS] = managed_fields.encode(managed)
+
+
+def _updated(
+    versions: FieldVersions, before: Manifest, new: Manifest, by: ManagerEntry, managed: Managed
+) -> Managed | None:
+    """Return the managers after a write that is no apply; None where the webhook that converts their fields fails."""
+    try:
+        return field_manager.update(versions, before, new, by, managed)
+    except PendingError as pending:
+        question = (MANAGED_FIELDS, new["metadata"].get("uid"))
+        if answer_to(question) is None:
+            raise PendingError(partial(_resolve, pending, question)) from None
+        return None
+
+
+async def _resolve(pending: PendingError, question: Hashable) -> None:
+    """Have the managers' fields converted, and remember a failure as the answer to a question."""
+    try:
+        await pending.resolve()
+    except StatusError:
+        remember({question: True})
 
 
 def _decode(given: Any) -> Managed:
