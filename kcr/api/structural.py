@@ -218,7 +218,7 @@ def _admits_empty(schema: Schema) -> bool:
     """Return whether an empty text fits, which the class leaves out: its limits and rules may be for other values."""
     if schema.get("minLength") or "format" in schema or "x-kubernetes-validations" in schema:
         return False
-    return "pattern" not in schema and "" in schema.get("enum", ("",))
+    return re.search(schema.get("pattern", ""), "") is not None and "" in schema.get("enum", ("",))
 
 
 def _schema(of: Any, place: _Place) -> Schema:

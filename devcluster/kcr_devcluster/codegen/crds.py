@@ -27,7 +27,17 @@ from kcr_devcluster.codegen.model import (
 from kcr_devcluster.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 
 _TYPE_META = ("apiVersion", "kind", "metadata")
-_CONDITION = {"lastTransitionTime", "message", "observedGeneration", "reason", "status", "type"}
+# The fields of kcr.Condition in the schema of metav1's; a default need not have those that have one there.
+_CONDITION = {
+    "type": ClassField("type", "type", "str"),
+    "status": ClassField("status", "status", "str"),
+    **{
+        wire: ClassField(field_name(wire), wire, of, model.NONE)
+        for wire, of in (
+            ("reason", "str"), ("message", "str"), ("observedGeneration", "int"), ("lastTransitionTime", "datetime"),
+        )
+    },
+}  # fmt: skip
 
 
 class _Names(msgspec.Struct):
@@ -188,7 +198,7 @@ class _Version:
 
     def _list(self, schema: Schema, path: tuple[str, ...]) -> Expr:
         items = schema.get("items", {})
-        is_condition = items.get("properties", {}).keys() == _CONDITION and len(items.get("required", ())) == 5
+        is_condition = items.get("properties", {}).keys() == _CONDITION.keys() and len(items.get("required", ())) == 5
         if is_condition and schema.get("x-kubernetes-list-map-keys") == ["type"]:
             return model.list_of("Condition")
         return model.list_of(self._item(items, path))
@@ -236,7 +246,9 @@ class _Version:
         return model.literal(value)
 
     def _made(self, name: str, schema: Schema, value: Mapping[str, Any]) -> Expr | None:
-        fields = {field.wire: field for field in self._found[name].fields}
+        fields = _CONDITION
+        if name != "Condition":
+            fields = {field.wire: field for field in self._found[name].fields}
         if not isinstance(value, Mapping) or any(
             one.default is None and wire not in value for wire, one in fields.items()
         ):

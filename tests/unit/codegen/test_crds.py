@@ -69,9 +69,19 @@ class WebsiteSpec(kcr.Object):
     from_: bool = False
 
 
+# As the kinds of the Gateway API have them.
+PENDING = kcr.Condition(
+    type="Ready",
+    status="Unknown",
+    reason="Pending",
+    message="wait",
+    last_transition_time=datetime(1970, 1, 1, tzinfo=UTC),
+)
+
+
 class WebsiteStatus(kcr.Object):
     ready: int | None = None
-    conditions: tuple[kcr.Condition, ...] = ()
+    conditions: tuple[kcr.Condition, ...] = (PENDING,)
 
 
 class Website(

@@ -157,6 +157,9 @@ def test_constraint_is_in_the_schema(annotation: Any, constraints: dict[str, Any
         pytest.param(int, 0, {**INT, "default": 0}, id="zero"),
         pytest.param(bool, False, {"type": "boolean", "default": False}, id="false"),
         pytest.param(str, "", {**TEXT, "default": ""}, id="empty-text"),
+        pytest.param(
+            Annotated[str, Meta(pattern="^$|^a$")], "", {**TEXT, "pattern": "^$|^a$", "default": ""}, id="empty-match"
+        ),
         pytest.param(bytes, b"", {"type": "string", "format": "byte"}, id="empty-bytes"),
         pytest.param(Annotated[str, Meta(min_length=1)], "", {**TEXT, "minLength": 1}, id="length-that-refuses-it"),
         pytest.param(Annotated[str, Meta(pattern="^a$")], "", {**TEXT, "pattern": "^a$"}, id="pattern-that-may"),
