@@ -72,7 +72,8 @@ def constraints(schema: Schema, of: str) -> tuple[dict[str, Any], dict[str, Any]
         elif name not in _TOLD and not _is_told(name, said, schema, of):
             extra[name] = said
     if is_opaque(schema) and "type" in schema:
-        extra["type"] = schema["type"]
+        # A list needs a schema of its items, whatever they are.
+        extra |= {name: schema[name] for name in ("items", "type") if name in schema}
     if "enum" in schema and not enumerated(schema):
         extra["enum"] = schema["enum"]
     return _exclusive(limits, extra), extra

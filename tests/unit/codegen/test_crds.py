@@ -154,8 +154,8 @@ def lost(before: Any, after: Any, path: str = "") -> list[str]:
             'Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0.5})] | None', "None", id="limit-of-no-integer",
         ),
         pytest.param(
-            {"type": "string", "pattern": "[[:alpha"},
-            'Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "[[:alpha"})] | None', "None",
+            {"type": "string", "pattern": "\\p{L}"},
+            'Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "\\\\p{L}"})] | None', "None",
             id="pattern-that-python-does-not-have",
         ),
         pytest.param(
@@ -176,6 +176,15 @@ def lost(before: Any, after: Any, path: str = "") -> list[str]:
             '"type": "object"})] | msgspec.UnsetType',
             "msgspec.UNSET", id="embedded-resource",
         ),
+        pytest.param(
+            {
+                "type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "atomic",
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
+            'Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"items": {"type": "object"}, "type": "array"}), '
+            'ListType("atomic")] | msgspec.UnsetType',
+            "msgspec.UNSET", id="list-of-unknown-items",
+        ),
         pytest.param({"type": "object"}, "ThingField | None", "None", id="no-fields"),
         pytest.param(
             {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}, "default": {}},
@@ -189,6 +198,8 @@ def test_schema_becomes_a_field(schema: dict[str, Any], annotation: str, default
     assert (flat(field.type), flat(field.default or "")) == (annotation, default)
     with imported(module_text("Types.", crd_classes(manifest), "this test")) as module:
         codec.decode(module.Thing, b"{}")
+        (version,) = kcr.crd_manifest(module.Thing)["spec"]["versions"]
+    assert schema_errors(version["schema"]["openAPIV3Schema"], "v1", has_status=False) == []
 
 
 def definition(schema: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
