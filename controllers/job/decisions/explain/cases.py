@@ -69,7 +69,7 @@ def _due(seen: Snapshot, plan: Plan) -> str:
         case ScaleDown(pods) | Terminate(pods):
             return f"delete {counted(len(pods), 'pod')}"
     if ended:
-        return f"count {counted(ended, 'pod')} that {'has' if ended == 1 else 'have'} ended"
+        return f"count {counted(ended, 'pod')} that {_has(ended)} ended"
     if plan.ending is not None and not plan.counts.terminating:
         return f"write that the Job is {plan.ending.condition}"
     suspension = lifecycle.with_suspension(seen.job, seen.job.status, seen.now)
