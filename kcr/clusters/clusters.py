@@ -331,7 +331,7 @@ class Clusters:
             sources = (*watched.in_members, *watched.at_home)
             for handle, source in zip((*handles, *home), sources, strict=True):
                 mapped = source._replace(map_to=partial(_keys_in, member.name, source.map_to))
-                handle.add_handler(EnqueueRequests(controller.name, mapped, controller.queue.add))
+                handle.add_handler(EnqueueRequests(controller.name, mapped, controller.queue.add, controller.dropped))
             _log.info("member cluster joined", cluster=member.name, controller=controller.name)
 
 

@@ -28,7 +28,7 @@ from kcr.controller.read_your_writes import InformersOf, OwnWritesGate, ReadYour
 from kcr.controller.reconcile import Explaining, Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.retries import Backoff, ParkedFailure, RetryLimit, RetryOnEvent
 from kcr.controller.rights import Right
-from kcr.controller.sources import Channel, EnqueueRequests, Source
+from kcr.controller.sources import Channel, DroppedEvents, EnqueueRequests, Source
 from kcr.controller.waits import Waits
 from kcr.controller.watched import WatchedKinds
 from kcr.controller.worker import Worker
@@ -184,6 +184,7 @@ class Controller:
         journal: The running reconciles and the last that have ended.
         pauses: The paused objects.
         waits: The keys that wait for objects (`kcr.WaitFor`).
+        dropped: The watch events that predicates have dropped.
         watched: The kinds that it watches, and their roles under sharding.
     """
 
@@ -231,6 +232,8 @@ class Controller:
         self.own_writes: OwnWrites | None = (OwnWrites() if own else None) if isinstance(own, bool) else own
         self.metrics: ControllerMetrics = metrics.controller(name, options.workers)
         self.journal: ReconcileJournal = ReconcileJournal()
+        self.dropped: DroppedEvents = DroppedEvents()
+        self.metrics.dropped = self.dropped.counts
         limit = self._make_limit(options.max_retries)
         backoff = Backoff(self.queue, options.retry_on_event, lambda: self.own_store, limit)
         breaker = self._make_breaker(options.breaker, backoff)
@@ -298,7 +301,7 @@ class Controller:
             informer: Watches the kind.
         """
         self.watched.add(source, informer)
-        informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
+        informer.add_handler(EnqueueRequests(self.name, source, self.queue.add, self.dropped))
 
     @checked
     def declare(

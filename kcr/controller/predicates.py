@@ -12,6 +12,7 @@ Source: controller-runtime/pkg/predicate/predicate.go.
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kcr.api.meta import Resource
@@ -66,13 +67,13 @@ def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
     def predicate(old: Resource | None, new: Resource | None) -> bool:
         return any(obj is not None and matches(wanted, obj.metadata.labels) for obj in (old, new))
 
-    return predicate
+    return _named("labels_match", (), predicate)
 
 
 @checked
 def all_of(*predicates: Predicate) -> Predicate:
     """Pass changes that all predicates pass."""
-    return lambda old, new: all(predicate(old, new) for predicate in predicates)
+    return _named("all_of", predicates, lambda old, new: all(predicate(old, new) for predicate in predicates))
 
 
 @checked
@@ -80,13 +81,27 @@ def any_of(*predicates: Predicate) -> Predicate:
     """Pass changes that at least one predicate passes."""
     if not predicates:
         refuse("any_of: it has no predicate, and would pass no change: give it one at least")
-    return lambda old, new: any(predicate(old, new) for predicate in predicates)
+    return _named("any_of", predicates, lambda old, new: any(predicate(old, new) for predicate in predicates))
 
 
 @checked
 def none_of(*predicates: Predicate) -> Predicate:
     """Pass changes that no predicate passes."""
-    return lambda old, new: not any(predicate(old, new) for predicate in predicates)
+    return _named("none_of", predicates, lambda old, new: not any(predicate(old, new) for predicate in predicates))
+
+
+def name_of(predicate: Predicate | None) -> str:
+    """Return what people call a predicate: a lambda by its line."""
+    name = getattr(predicate, "__name__", type(predicate).__name__)
+    if name != "<lambda>":
+        return str(name)
+    code = predicate.__code__  # type: ignore[union-attr]  # of a lambda
+    return f"lambda at {Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+def _named(combination: str, predicates: tuple[Predicate, ...], made: Predicate) -> Predicate:
+    made.__name__ = f"{combination}({', '.join(map(name_of, predicates))})"
+    return made
 
 
 def _differs(old: Resource | None, new: Resource | None, part: Callable[[Resource], object]) -> bool:

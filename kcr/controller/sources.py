@@ -1,6 +1,7 @@
 """Sources of a controller's keys: watched objects, and anything else that yields keys."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -10,7 +11,7 @@ from kcr.annotations import shown
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of, is_key
 from kcr.arguments import checked, list_in, ran, refuse
 from kcr.controller.gates import is_resumed
-from kcr.controller.predicates import Predicate
+from kcr.controller.predicates import Predicate, name_of
 from kcr.controller.retries import is_requested
 from kcr.errors import KcrError, NotSyncedError, described
 from kcr.informer import Handler, Store, Trigger
@@ -139,17 +140,37 @@ def log_wrong_key(key: object) -> None:
     about_no_object(_log.error, "key is of the wrong type, dropped", **given)
 
 
+class DroppedEvents:
+    """The watch events of one controller that predicates have dropped; for people, and read in any thread.
+
+    Attributes:
+        counts: How many, by kind and predicate.
+        last: The last ones, the oldest first: the time of the loop, kind and predicate, the object's key, its version
+            before (empty for none) and after (empty for none).
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.last: deque[tuple[float, tuple[str, str], Key, str, str]] = deque(maxlen=1000)
+
+
 class EnqueueRequests(Handler[Any]):
     """Event handler that enqueues the keys of changes that pass the predicate; of an update, those of both objects."""
 
-    def __init__(self, controller: str, source: Source, add: Callable[[Key, int, Reason | None], object]) -> None:
+    def __init__(
+        self, controller: str, source: Source, add: Callable[[Key, int, Reason | None], object],
+        dropped: DroppedEvents | None = None,
+    ) -> None:  # fmt: skip
         """Make a handler.
 
         Args:
             controller: The controller's name, for errors.
             source: The kind, its mapping function and its predicate.
             add: Adds a key to the controller's queue, with its priority and reason.
+            dropped: Notes the events that the predicate drops; None for none.
         """
+        self._dropped = dropped
+        self._place = source.kind.resource.display, name_of(source.predicate)
         self._controller = controller
         self._source = source
         self._add = add
@@ -158,16 +179,29 @@ class EnqueueRequests(Handler[Any]):
         """Enqueue the object's keys."""
         if self._passes(None, obj):
             self._enqueue(Trigger.added(obj, initial), obj)
+        else:
+            self._drop(None, obj)
 
     def on_update(self, old: Resource, new: Resource) -> None:
         """Enqueue the keys of both objects: an object that is no longer mapped to must be reconciled as well."""
         if self._passes(old, new) or (self._source.enqueues_itself and _is_asked_for(old, new)):
             self._enqueue(Trigger.updated(old, new), old, new)
+        else:
+            self._drop(old, new)
 
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
         """Enqueue the object's keys."""
         if self._passes(obj, None):
             self._enqueue(Trigger.deleted(obj), obj)
+        else:
+            self._drop(obj, None)
+
+    def _drop(self, *objects: Resource | None) -> None:
+        if self._dropped is not None:
+            self._dropped.counts[self._place] += 1
+            before, after = ("" if obj is None else obj.metadata.resource_version for obj in objects)
+            key = next(obj.key for obj in objects if obj is not None)
+            self._dropped.last.append((_now(), self._place, key, before, after))
 
     def _passes(self, old: Resource | None, new: Resource | None) -> bool:
         try:

@@ -42,6 +42,7 @@ class ControllerMetrics:
         paused: Objects that an annotation keeps from being reconciled.
         parked: Keys that are no longer retried, because they have failed too often.
         slowed: Keys that are slowed, because they repeat their own writes.
+        dropped: Watch events that predicates have dropped, by kind and predicate; replaced by the controller.
     """
 
     def __init__(self, workers: int) -> None:
@@ -56,6 +57,7 @@ class ControllerMetrics:
         self.paused = 0
         self.parked = 0
         self.slowed = 0
+        self.dropped: Mapping[tuple[str, str], int] = {}
 
 
 CONTROLLER_ROWS = (
@@ -106,6 +108,12 @@ CONTROLLER_ROWS = (
         GaugeMetricFamily, "kcr_slowed_keys",
         "Current number of keys that are slowed because they repeat their own writes per controller",
         lambda controller: controller.slowed,
+    ),
+    Row(
+        CounterMetricFamily, "kcr_dropped_events",
+        "Total number of watch events that predicates have dropped, by kind and predicate per controller",
+        lambda controller: {": ".join(place): count for place, count in controller.dropped.copy().items()},
+        label="predicate",
     ),
 )  # fmt: skip
 

@@ -1,9 +1,9 @@
-"""`kcr debug`: an archive for a report, a profile, the stacks and the parked keys of a running process."""
+"""`kcr debug`: an archive for a report, a profile, stacks, parked keys and dropped events of a running process."""
 
 import io
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -164,6 +164,8 @@ _PRIVATE = 0o600
 _MARGIN_SECONDS = 10.0
 # The most that the port returns; parked ones come first.
 _ALL_KEYS = "10000"
+# Of the events that a predicate has dropped, so many are shown.
+_LAST = 10
 # Of a profile, so many functions are shown.
 _TOP = 10
 
@@ -248,17 +250,46 @@ def profile(seconds: int, output: str, **values: Any) -> int:
 @_connection_options
 def parked(**values: Any) -> int:
     """List the keys that have failed too often (max_retries) and are no longer retried, with their last errors."""
+    return _show_state(parked_lines, values)
+
+
+@command.command("dropped", short_help="List the watch events that predicates have dropped.", epilog=_CODES)
+@click.argument("objects", nargs=-1, metavar="[NAMESPACE/NAME …]")
+@_connection_options
+def dropped(objects: tuple[str, ...], **values: Any) -> int:
+    """List the watch events that predicates have dropped: of each predicate how many, and the last ones.
+
+    With NAMESPACE/NAME of objects, only those of them.
+    """
+    return _show_state(lambda state: dropped_lines(state, objects), values)
+
+
+def _show_state(lines_of: Callable[[DebugState], Iterator[str]], values: Mapping[str, Any]) -> int:
     port = _port(values)
 
     async def show() -> int:
         body = await port.get("/state", {"keys": _ALL_KEYS})
         try:
-            click.echo("\n".join(map(printable, parked_lines(msgspec.json.decode(body, type=DebugState)))))
+            click.echo("\n".join(map(printable, lines_of(msgspec.json.decode(body, type=DebugState)))))
         except ValueError as error:
             raise ConfigError(f"the debug port cannot be read: {error}: use the same version of kcr") from error
         return 0
 
     return run_quietly(show)
+
+
+def dropped_lines(state: DebugState, objects: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line for each predicate that has dropped events, and below it the last ones: `object versions, age`."""
+    found = False
+    for one in state.controllers:
+        for place in one.dropped:
+            last = [text for text in place.last if not objects or text.partition(" ")[0] in objects]
+            if last or not objects:
+                found = True
+                yield f"{one.name}: {place.predicate} dropped {counted(place.count, 'event')} of {place.kind}"
+                yield from (f"  {text}" for text in last[: None if objects else _LAST])
+    if not found:
+        yield f"no predicate has dropped an event{' of these objects lately' if objects else ''}"
 
 
 def parked_lines(state: DebugState) -> Iterator[str]:

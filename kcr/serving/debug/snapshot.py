@@ -15,11 +15,13 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from datetime import timedelta
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from kcr.api.durations import human_duration
 from kcr.api.meta import Key
 from kcr.controller import Controller
 from kcr.controller.observers.journal import EndedReconcile
@@ -28,6 +30,7 @@ from kcr.serving.debug.sources import StateSources, WatchedKind, retried
 from kcr.serving.debug.state import (
     ControllerState,
     DebugState,
+    DroppedState,
     ErrorGroup,
     InformerState,
     KeyState,
@@ -43,7 +46,7 @@ from kcr.serving.ports import ProgramLoop
 from kcr.stacks import await_stack, loop_calls
 
 # How much of each is shown.
-RECENT, SLOWEST, RUNS_OF_KEY = 30, 10, 20
+RECENT, SLOWEST, RUNS_OF_KEY, DROPPED = 30, 10, 20, 100
 _FRAMES = 3
 
 # How many groups are shown, and how many keys of each.
@@ -107,6 +110,7 @@ class ControllerReader:
             recent=tuple(map(self._run_state, islice(reversed(self._runs), RECENT))),
             is_sharded=controller.is_sharded,
             parked=len(self._parked),
+            dropped=tuple(self._dropped_states()),
         )
 
     def key_state(self, key: Key) -> KeyState:
@@ -174,6 +178,18 @@ class ControllerReader:
                 left = (key for key in keys if key not in found)
                 found.update(dict.fromkeys(heapq.nsmallest(count - len(found), left, key=rank)))
         return list(found)
+
+    def _dropped_states(self) -> Iterator[DroppedState]:
+        dropped = self._controller.dropped
+        last: dict[tuple[str, str], list[str]] = {}
+        for at, place, key, before, after in reversed(retried(lambda: tuple(dropped.last))):
+            texts = last.setdefault(place, [])
+            if len(texts) < DROPPED:
+                what = "created" if not before else "deleted" if not after else f"{before}→{after}"
+                texts.append(f"{key} {what}, {human_duration(timedelta(seconds=self._age(at)))} ago")
+        for (kind, predicate), count in dropped.counts.copy().items():
+            texts = last.get((kind, predicate), [])
+            yield DroppedState(kind=kind, predicate=predicate, count=count, last=tuple(texts))
 
     def _running_states(self) -> tuple[RunningState, ...]:
         since, reasons = self._queue.processing_since, self._queue.processing_reasons

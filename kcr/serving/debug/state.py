@@ -188,6 +188,22 @@ class SlowKey(_Value, frozen=True, kw_only=True):
     runs: int
 
 
+class DroppedState(_Value, frozen=True, kw_only=True):
+    """The watch events of a kind that a predicate has dropped.
+
+    Attributes:
+        kind: The kind.
+        predicate: The predicate.
+        count: How many.
+        last: The last of them, the newest first, each with its object, versions and age.
+    """
+
+    kind: str
+    predicate: str
+    count: int
+    last: tuple[str, ...]
+
+
 class ControllerState(_Value, frozen=True, kw_only=True):
     """A controller and its queue.
 
@@ -210,6 +226,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
         recent: The last reconciles, the newest first.
         is_sharded: Whether, under sharding, it reconciles a share of the keys; else all where the first shard is held.
         parked: How many keys are no longer retried, because they have failed too often.
+        dropped: The watch events that predicates have dropped.
     """
 
     name: str
@@ -230,6 +247,7 @@ class ControllerState(_Value, frozen=True, kw_only=True):
     recent: tuple[RunState, ...]
     is_sharded: bool = True
     parked: int = 0
+    dropped: tuple[DroppedState, ...] = ()
 
 
 class ShardingState(_Value, frozen=True, kw_only=True):
