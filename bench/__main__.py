@@ -14,6 +14,7 @@ from bench.client import client
 from bench.debug import debug
 from bench.peers import peers
 from bench.politeness import politeness
+from bench.rehearsal import rehearsal
 from bench.server import server
 from bench.watch_order import watch_order
 from bench.webhooks import webhooks
@@ -33,6 +34,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "debug": (debug, "ms; keys in trouble", 1_000, 50),
     "webhooks": (lambda size: asyncio.run(webhooks(size)), "HTTPS, a process each", 20_000, 200),
     "politeness": (politeness, "kcr's Job controller, virtual time; pods", 500, 20),
+    "rehearsal": (rehearsal, "Jobs and running pods, two hours, this kcr twice", 5_000, 50),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.

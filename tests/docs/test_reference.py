@@ -17,6 +17,7 @@ from kcr.controllers.job.controller import Options
 from kcr_devcluster.dev import command as dev
 from kcr_devcluster.dev import snapshot
 from kcr_devcluster.generators import crd, kubeconfig, policy, rbac, types, webhooks
+from kcr_devcluster.rehearsal import rehearse
 from tests.kit.documents import ROOT
 from tools.completions import TABLES, table, variables
 from tools.reference import FOLDER, NAMES, PACKAGES, pages
@@ -55,6 +56,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),
         pytest.param("version", version.command, id="version"),
+        pytest.param("rehearse", rehearse.command, id="rehearse"),
         pytest.param("snapshot", snapshot.command, id="snapshot"),
         pytest.param("snapshot save", snapshot.save, id="snapshot-save"),
         pytest.param("snapshot restore", snapshot.restore, id="snapshot-restore"),

@@ -1,4 +1,4 @@
-"""`kcr snapshot` of a live cluster."""
+"""`kcr snapshot` of a live cluster, and `kcr rehearse`."""
 
 import os
 from collections.abc import Mapping
@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from kcr.app.options import PluginOptions
+from kcr.app.options import PluginOptions, names
 from kcr.app.plugins import choose_to_run, find_plugins
 from kcr.app.rbac import declared_by
 from kcr.cli.connection import connected, run_quietly
 from kcr.cli.output import unwritable
 from kcr.clock import SystemClock
+from kcr.errors import KcrError
 from kcr.log.lines import printable
+from kcr_devcluster.rehearsal.comparison import compare, conditions
 from kcr_devcluster.rehearsal.hiding import DataHider
-from kcr_devcluster.rehearsal.snapshot_file import Head, write_snapshot
+from kcr_devcluster.rehearsal.report import Report, as_html, as_json, as_text
+from kcr_devcluster.rehearsal.snapshot_file import Head, read_snapshot, write_snapshot
 from kcr_devcluster.rehearsal.taking import counted, take, wanted_by
+from kcr_devcluster.rehearsal.versions import Plan, Version, rehearse
 
 
 def snapshot(output: Path, values: Mapping[str, Any]) -> int:
@@ -52,3 +57,35 @@ async def _snapshot(output: Path, values: Mapping[str, Any]) -> int:
         click.echo(printable(f"kcr snapshot: left out: {words}"), err=True)
     click.echo(printable(f"kcr snapshot: {output}: {', '.join(counted(head.kinds))}"), err=True)
     return 0
+
+
+def rehearse_upgrade(file: Path, values: Mapping[str, Any]) -> int:
+    """Run two versions on a snapshot, print what they do differently, and return the exit code.
+
+    Args:
+        file: The snapshot.
+        values: The options of the command.
+    """
+    try:
+        snapshot = read_snapshot(file)
+        chosen = names(values["controllers"]) if values["controllers"] else snapshot.head.controllers
+        old, new = values["old"], values["new"]
+        plan = Plan(chosen, values["duration"], values["timeout"])
+        versions = Version("old", old), Version("new", new, values["new_crds"])
+        outcomes = rehearse(snapshot, versions, plan)
+    except (KcrError, ValueError) as error:
+        click.echo(printable(f"kcr: {error}"), err=True)
+        return 2
+    report = Report(
+        msgspec.structs.replace(snapshot.head, controllers=chosen), plan.seconds, (str(old), str(new)),
+        (outcomes[0], outcomes[1]), compare(snapshot, *outcomes), conditions(snapshot, *outcomes),
+    )  # fmt: skip
+    match values["output"]:
+        case "json":
+            click.echo(msgspec.json.encode(as_json(report)).decode())
+        case "html":
+            click.echo(as_html(report), nl=False)
+        case _:
+            for line in as_text(report):
+                click.echo(printable(line))
+    return 1 if report.breaks else 0

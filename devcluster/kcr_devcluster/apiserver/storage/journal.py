@@ -12,7 +12,7 @@ Rows carry a checksum, and the file is checked as a whole when it is opened: a d
 import sqlite3
 import zlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -234,6 +234,31 @@ def restore_snapshot(snapshot: Path, file: Path) -> None:
             partial.rename(file)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_journal(file: Path, rows: Iterable[tuple[str, StoredRow]]) -> None:
+    """Write a journal of present objects without a history: no watch and no list may begin before the newest of them.
+
+    Args:
+        file: The new journal; its folder exists.
+        rows: The objects as `Record.stored_body` has them, with their kinds as `ResourceType.display`; each revision
+            is another one.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    with _refused(file):
+        file.touch(mode=0o600)
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            _check(connection, file, create=True)
+            newest = FIRST_REVISION
+            connection.execute("BEGIN")
+            for kind, (revision, key, body) in rows:
+                row = (revision, kind, key, body, _checksum(kind, key, body))
+                connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", row)
+                newest = max(newest, revision)
+            connection.execute("UPDATE compaction SET revision = ?", (newest,))
+            connection.execute("COMMIT")
 
 
 def _copy(source: sqlite3.Connection, target: Path) -> None:
