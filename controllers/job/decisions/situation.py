@@ -23,7 +23,6 @@ from kcr.refusals import topic_of
 
 TERMINATING, SUSPENDED, RUNNING = "terminating", "suspended", "running"
 CANNOT_START, BACKING_OFF, PENDING = "cannot_start", "backing_off", "pending"
-STATES = (PENDING, RUNNING, SUSPENDED, BACKING_OFF, CANNOT_START, TERMINATING)
 # The states of a Job that has ended.
 ENDS = {COMPLETE: "complete", FAILED: "failed"}
 # The conditions of a Job whose end is decided, while its last pods end.
@@ -35,7 +34,7 @@ class JobSituation(NamedTuple):
     """Where a Job is.
 
     Attributes:
-        state: One of `STATES`, or of the values of `ENDS`.
+        state: One of those above, or of the values of `ENDS`.
         cause: One word: `quota`, `unschedulable`, `image` and the like, or the reason of a condition; empty for none.
     """
 
