@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from math import isfinite
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -55,15 +55,6 @@ def decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _raises_decode_error_only(around: Any = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator; `around` is the generic type around the kind that the function decodes, None for none."""
-
-    def decorator(read: Callable[P, T]) -> Callable[P, T]:
-        return _guarded(read, around)
-
-    return decorator
-
-
-def _guarded(read: Callable[P, T], around: Any) -> Callable[P, T]:
     """Let a decoding function raise only DecodeError, and accept nesting as deep as Go does.
 
     msgspec raises RecursionError beyond the interpreter's limit, UnicodeDecodeError for bytes that are not UTF-8
@@ -71,34 +62,33 @@ def _guarded(read: Callable[P, T], around: Any) -> Callable[P, T]:
     a time and not for the process: on Python 3.11 a runaway recursion of other code would overflow the C stack
     before it met a limit as high as this. From 3.12 on, C code has a limit of its own that no program can raise
     (3.13: 10,000 levels).
+
+    Args:
+        around: The generic type around the kind that the function decodes, None for none.
     """
 
-    @wraps(read)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return read(*args, **kwargs)
-        except msgspec.ValidationError as error:
-            if not _is_complete(*args):
+    def decorator(read: Any) -> Any:
+        @wraps(read)
+        def guarded(kind: type, data: bytes) -> Any:
+            try:
+                return read(kind, data)
+            except msgspec.ValidationError as error:
+                # Servers write null for some lists and maps that are empty; a type that is not complete says nothing.
+                if not issubclass(kind, FullResource) or issubclass(kind, Unstructured):
+                    raise
+                return guarded(kind, _without_nulls(data, kind if around is None else around[kind], error))
+            except msgspec.DecodeError:
                 raise
-            again: Callable[..., T] = guarded
-            kind = args[0] if around is None else around[args[0]]
-            return again(args[0], _without_nulls(cast("bytes", args[1]), kind, error))
-        except msgspec.DecodeError:
-            raise
-        except RecursionError:
-            return _with_deep_recursion(lambda: read(*args, **kwargs))
-        except UnicodeDecodeError:
-            raise msgspec.DecodeError("Invalid UTF-8 encoded string") from None
-        except Exception as error:
-            raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
+            except RecursionError:
+                return _with_deep_recursion(lambda: read(kind, data))
+            except UnicodeDecodeError:
+                raise msgspec.DecodeError("Invalid UTF-8 encoded string") from None
+            except Exception as error:
+                raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
 
-    return guarded
+        return guarded
 
-
-def _is_complete(*arguments: object) -> bool:
-    """Return whether a function decodes a complete type. Servers write null for some lists and maps that are empty."""
-    kind = arguments[0]
-    return isinstance(kind, type) and issubclass(kind, FullResource) and not issubclass(kind, Unstructured)
+    return decorator
 
 
 def _without_nulls(data: bytes, kind: Any, error: msgspec.ValidationError) -> bytes:
@@ -207,46 +197,46 @@ def decode(kind: type[T], data: bytes) -> T:
     Raises:
         msgspec.DecodeError: The bytes are not JSON, or do not fit the type; the message has the path.
     """
-    value = decoder(_form(kind)).decode(data)
-    return cast("T", _own(kind, value) if issubclass(kind, Resource) else value)
+    read, own = _reader(kind)  # type: ignore[arg-type]  # a type is hashable
+    value: T = read(data)
+    return value if own is None else own(value)
 
 
 @_raises_decode_error_only(Items)
 def decode_items(kind: type[R], data: bytes) -> tuple[ListMeta, tuple[R, ...]]:
     """Decode one page of a list, and return its metadata and its objects."""
-    page = decoder(Items[_form(kind)]).decode(data)  # type: ignore[misc]  # a type made at run time
-    return page.metadata, tuple(_own(kind, item) for item in page.items or ())
+    read, own = _reader(kind, Items)
+    page = read(data)
+    items = page.items or ()
+    return page.metadata, items if own is None else tuple(map(own, items))
 
 
 @_raises_decode_error_only(WatchEvent)
 def decode_event(kind: type[R], line: bytes) -> WatchEvent[R]:
     """Decode one line of a watch; see `WatchEvent` about errors."""
-    event = _event_decoder(kind).decode(line)
-    own = _own(kind, event.object)
-    return event if own is event.object else WatchEvent(type=event.type, object=own)
+    read, own = _reader(kind, WatchEvent)
+    event: WatchEvent[R] = read(line)
+    return event if own is None else WatchEvent(type=event.type, object=own(event.object))
 
 
 @cache
-def _event_decoder(kind: type[Resource]) -> msgspec.json.Decoder[WatchEvent[Any]]:
-    # Kept, because even naming the generic type takes longer than a small event.
-    return decoder(WatchEvent[_form(kind)])  # type: ignore[misc]  # a type made at run time
+def _reader(kind: Any, around: Any = None) -> tuple[Callable[[bytes], Any], Callable[[Any], Any] | None]:
+    """Return what decodes a kind, and what then frees an object of it of the bytes it came in; None for nothing.
+
+    Kept, because even naming a generic type takes longer than a small event.
+    """
+    is_plain = not issubclass(kind, Unstructured)
+    form = kind if is_plain else RawFields
+    read = decoder(form if around is None else around[form]).decode
+    if not is_plain:
+        return read, kind.from_fields
+    has_own = issubclass(kind, Resource) and kind.detached is not Resource.detached
+    return read, kind.detached if has_own else None
 
 
-def _form(kind: type) -> Any:
-    """Return the type that values are decoded as: their own, or the fields of an unstructured object."""
-    return RawFields if issubclass(kind, Unstructured) else kind
-
-
-def _own(kind: type[R], decoded: Any) -> R:
-    """Return a decoded object free of the bytes it came in."""
-    own = kind.from_fields(decoded) if issubclass(kind, Unstructured) else decoded.detached()
-    return cast("R", own)
-
-
-@_raises_decode_error_only()
 def decode_error_event(line: bytes) -> Status:
     """Decode the Status that a watch event of type ERROR carries."""
-    event: _ErrorEvent = decoder(_ErrorEvent).decode(line)
+    event: _ErrorEvent = decode(_ErrorEvent, line)
     return event.object
 
 

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from functools import lru_cache, partial
 from importlib.metadata import version
 from ipaddress import ip_address
+from math import inf
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -23,7 +24,7 @@ from kcr.client.credentials import Credential
 from kcr.client.loops import HomeLoop, PerLoop
 from kcr.client.wire.connections import FencedRequest, OnResolve, SilenceTimer, make_connector
 from kcr.client.wire.transport import Request
-from kcr.clock import SystemClock
+from kcr.clock import TIMER_SLACK_SECONDS, SystemClock
 from kcr.errors import ConfigError, TransportError
 from kcr.log import about_no_object, get_logger
 
@@ -104,49 +105,53 @@ class HttpTransport:
         """
         return HttpResponse(self, request)
 
-    async def answer(self, request: Request) -> "tuple[aiohttp.ClientResponse, _Pool]":
+    async def answer(self, exchange: "HttpResponse") -> "tuple[aiohttp.ClientResponse, _Pool]":
         """Return the answer to a request, and the pool that it has to `leave`; for `HttpResponse` alone."""
         credential = await self._config.credentials.current()
-        answer, pool = await self._attempt(request, credential)
+        answer, pool = await self._attempt(exchange, credential)
         if answer.status != 401:
             self._is_known = True
             return answer, pool
         if not self._config.credentials.invalidate(credential):
             self._log_expiry(credential)
             return answer, pool
-        await self.leave(pool, answer)
-        return await self._attempt(request, await self._config.credentials.current())
+        if pool.leave(exchange, answer):
+            await pool.session.close()
+        return await self._attempt(exchange, await self._config.credentials.current())
 
     def _log_expiry(self, credential: Credential) -> None:
         if self._is_known and (why := expired_certificate(self._config, credential, SystemClock().now())):
             self._is_known = False
             about_no_object(_log.error, "client certificate has expired", server=self._config.server, error=why)
 
-    async def _attempt(self, request: Request, credential: Credential) -> "tuple[aiohttp.ClientResponse, _Pool]":
+    async def _attempt(
+        self, exchange: "HttpResponse", credential: Credential
+    ) -> "tuple[aiohttp.ClientResponse, _Pool]":
         try:
             pool = self._current_pool(credential) or await self._new_pool()
             try:
-                return await self._request(pool, request, credential), pool
+                return await self._request(pool, exchange, credential), pool
             except aiohttp.ClientSSLError:
                 # Nothing was sent. Perhaps the authority was replaced: the present content of its file gets one try.
                 self._refresh(credential)
                 if self._tls is pool.tls:
                     raise
             pool = self._current_pool(credential) or await self._new_pool()
-            return await self._request(pool, request, credential), pool
+            return await self._request(pool, exchange, credential), pool
         except _FAILURES as error:
             if isinstance(error, aiohttp.ClientOSError):
                 self._log_expiry(credential)
-            raise _failure(request, error, self._config.server) from error
+            raise _failure(exchange.request, error, self._config.server) from error
 
-    async def _request(self, pool: "_Pool", request: Request, credential: Credential) -> aiohttp.ClientResponse:
+    async def _request(self, pool: "_Pool", exchange: "HttpResponse", credential: Credential) -> aiohttp.ClientResponse:
+        request = exchange.request
         headers = request.headers
         if credential.authorization:
             headers = {**headers, "Authorization": credential.authorization}
         if request.component:
             headers = {**headers, "User-Agent": f"{self._user_agent} ({request.component})"}
         path, _, query = request.target.partition("?")
-        pool.users += 1
+        pool.enter(exchange)
         # Read within this call only, so that without a fence there is nothing to set.
         token = None
         if request.fence is not None:
@@ -161,25 +166,19 @@ class HttpTransport:
                 ),
                 headers=headers,
                 data=request.body or None,
-                timeout=_timeout(request.timeout_seconds, request.idle_seconds),
+                timeout=_timeout(request.idle_seconds),
                 allow_redirects=False,
                 proxy=self._config.proxy or None,
                 server_hostname=self._config.server_name or None,
             )  # fmt: skip
-        except BaseException:
-            await self.leave(pool)
+        except BaseException as error:
+            if pool.leave(exchange):
+                await pool.session.close()
+            exchange.settle(error)
             raise
         finally:
             if token is not None:
                 WRITE_CONTEXT.reset(token)
-
-    async def leave(self, pool: "_Pool", answer: aiohttp.ClientResponse | None = None) -> None:
-        """End the use of a pool, and release the connection of an answer."""
-        if answer is not None:
-            answer.release()
-        pool.users -= 1
-        if pool.is_outdated and not pool.users:
-            await pool.session.close()
 
     def _current_pool(self, credential: Credential) -> "_Pool | None":
         now = asyncio.get_running_loop().time()
@@ -219,7 +218,9 @@ class HttpTransport:
 
 
 class _Pool:
-    """Connections made with one set of certificates, and how many requests run on them.
+    """Connections made with one set of certificates, and the requests that run on them.
+
+    They share a timer: one of aiohttp for each costs more than to decode its answer.
 
     Attributes:
         is_outdated: Whether no new request uses it: its certificates were replaced.
@@ -228,8 +229,40 @@ class _Pool:
     def __init__(self, session: aiohttp.ClientSession, context: ssl.SSLContext) -> None:
         self.session = session
         self.tls = context
-        self.users = 0
+        self.users = set[HttpResponse]()
         self.is_outdated = False
+        self._loop = asyncio.get_running_loop()
+        self._wakes_at = inf
+
+    def enter(self, exchange: "HttpResponse") -> None:
+        """Begin a request; its task is cancelled when it takes too long."""
+        self.users.add(exchange)
+        seconds, task = exchange.request.timeout_seconds, asyncio.current_task()
+        if seconds is not None and task is not None:
+            exchange.task, exchange.cancelled_before = task, task.cancelling()
+            exchange.due = self._loop.time() + seconds
+            self._wake(exchange.due)
+
+    def leave(self, exchange: "HttpResponse", answer: aiohttp.ClientResponse | None = None) -> bool:
+        """End the use by a request, release the connection of its answer, and return whether to close the session."""
+        if answer is not None:
+            answer.release()
+        self.users.discard(exchange)
+        return self.is_outdated and not self.users
+
+    def _wake(self, due: float) -> None:
+        if due < self._wakes_at:
+            self._wakes_at = due
+            self._loop.call_at(due, self._expire)
+
+    def _expire(self) -> None:
+        """Cancel what takes too long, and come back for the next."""
+        self._wakes_at, now = inf, self._loop.time() + TIMER_SLACK_SECONDS
+        for one in self.users:
+            if one.due <= now:
+                one.due, one.is_late = inf, True
+                one.task.cancel()
+        self._wake(min([one.due for one in self.users], default=inf))
 
 
 class _Connections:
@@ -279,20 +312,33 @@ class HttpResponse:
     One object for both, and no generator: each layer more would cost a request more than it does.
     """
 
-    __slots__ = ("_answer", "_pool", "_request", "_transport", "headers", "status")
+    __slots__ = (
+        "_answer", "_pool", "_transport", "cancelled_before", "due", "headers", "is_late", "request", "status", "task",
+    )  # fmt: skip
 
     _answer: aiohttp.ClientResponse
     _pool: _Pool
     status: int
     headers: Mapping[str, str]
+    task: asyncio.Task[Any]
+    cancelled_before: int
 
     def __init__(self, transport: HttpTransport, request: Request) -> None:
         self._transport = transport
-        self._request = request
+        self.request = request
+        self.due = inf
+        self.is_late = False
+
+    def settle(self, error: BaseException | None) -> None:
+        """Raise TransportError for the cancellation of a late request, unless others have cancelled it as well."""
+        if self.is_late:
+            self.is_late = False
+            if self.task.uncancel() <= self.cancelled_before and isinstance(error, asyncio.CancelledError):
+                raise _failure(self.request, TimeoutError(), self._transport.server) from error
 
     async def __aenter__(self) -> Self:
         """Send the request, and return when its answer has begun."""
-        self._answer, self._pool = await self._transport.answer(self._request)
+        self._answer, self._pool = await self._transport.answer(self)
         self.status, self.headers = self._answer.status, _Headers(self._answer.headers)
         return self
 
@@ -300,25 +346,30 @@ class HttpResponse:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release the connection; one whose answer was not read to its end is closed."""
-        await self._transport.leave(self._pool, self._answer)
+        if self._pool.leave(self, self._answer):
+            await self._pool.session.close()
+        self.settle(error)
 
     async def read(self) -> bytes:
         """Return the whole body."""
         try:
             return await self._answer.read()
         except _FAILURES as error:
-            raise _failure(self._request, error) from error
+            raise _failure(self.request, error) from error
+        except asyncio.CancelledError as error:
+            self.settle(error)
+            raise
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield the body line by line, as it arrives."""
         next_chunk = self._answer.content.readany
         begun, size = list[bytes](), 0
-        with SilenceTimer.instead_of(self._answer, self._request.idle_seconds) as silence:
+        with SilenceTimer.instead_of(self._answer, self.request.idle_seconds) as silence:
             while True:
                 try:
                     chunk = await next_chunk()
                 except _FAILURES as error:
-                    raise _failure(self._request, error) from error
+                    raise _failure(self.request, error) from error
                 if not chunk:
                     break
                 silence.note(len(chunk))
@@ -331,7 +382,7 @@ class HttpResponse:
                 begun.append(first)
                 size += len(first)
                 if size > _LINE_BYTES:
-                    raise _failure(self._request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
+                    raise _failure(self.request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
                 if others:
                     # Most chunks have many lines: each whole line costs no more than a slice.
                     yield b"".join(begun)
@@ -364,10 +415,10 @@ class _Headers(Mapping[str, str]):
         return len([*self])
 
 
-# Calls share one or two; a watch has one of its own.
+# Calls share one; a watch has one of its own.
 @lru_cache(16)
-def _timeout(total: float | None, idle: float | None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_SECONDS, sock_read=idle)
+def _timeout(idle: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=idle)
 
 
 def _encoding(config: ClusterConfig) -> str:

@@ -8,7 +8,7 @@ Source: open-telemetry/semantic-conventions, docs/http/http-spans.md, HTTP clien
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -96,10 +96,10 @@ class _Exchange:
         for one in self._observers:
             self._call(one.answered, self._request, self.status, seconds)
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._inner.__aexit__(kind, error, trace)
 
     async def read(self) -> bytes:
         body = await self._response.read()

@@ -211,6 +211,41 @@ async def test_silent_watch_and_late_answer_are_told_apart(authority: trustme.CA
             await read(transport, Request("GET", "/call", timeout_seconds=0.05))
 
 
+async def test_each_request_has_its_own_deadline(authority: trustme.CA) -> None:
+    goes_on = asyncio.Event()
+
+    async def slow(request: web.BaseRequest) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        if request.path == "/body":
+            await answer.prepare(request)
+        if request.path == "/patient":
+            await goes_on.wait()
+            return web.Response(text="late enough")
+        await asyncio.get_running_loop().create_future()
+        return answer
+
+    async with (
+        serving(slow, authority) as url, HttpTransport(trusting(url, authority)) as transport,
+        asyncio.TaskGroup() as group,
+    ):  # fmt: skip
+        patient = group.create_task(read(transport, Request("GET", "/patient", timeout_seconds=30.0)))
+        cancelled = group.create_task(read(transport, Request("GET", "/none", timeout_seconds=30.0)))
+        await asyncio.sleep(0)
+        # Shorter ones that come later are not kept waiting by it, whatever of their answers has come.
+        for path in ("/head", "/body"):
+            with pytest.raises(TransportError, match=f"GET https://.*{path}: no answer within 0 s"):
+                await read(transport, Request("GET", path, timeout_seconds=0.05))
+        # A timeout of others, and their cancellation, stay what they are.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await read(transport, Request("GET", "/head", timeout_seconds=30.0))
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        goes_on.set()
+        assert await patient == b"late enough"
+
+
 async def test_connection_cut_inside_the_body_is_a_transport_error(authority: trustme.CA) -> None:
     async def cut(request: web.BaseRequest) -> web.StreamResponse:
         answer = web.StreamResponse()
