@@ -239,7 +239,7 @@ def _plugin(user: _Section, cluster: _Section, server: str, environ: Mapping[str
     return PluginSpec(
         command=section.file("command") if "/" in command else find_program(command, environ),
         args=tuple(str(argument) for argument in arguments),
-        env={str(v["name"]): str(v.get("value", "")) for v in variables},
+        env={str(v["name"]): str(v.get("value") or "") for v in variables},
         api_version=section.text("apiVersion") or "client.authentication.k8s.io/v1",
         cluster=_cluster_info(cluster, server) if section.flag("provideClusterInfo") else None,
         hint=section.text("installHint"),
@@ -271,7 +271,8 @@ def _impersonation(user: _Section) -> tuple[tuple[str, str], ...]:
     """
     groups = user.entry.value.get("as-groups") or ()
     extra = user.entry.value.get("as-user-extra") or {}
-    if not isinstance(groups, list | tuple) or not isinstance(extra, dict):
+    lists = [groups, *extra.values()] if isinstance(extra, dict) else [extra]
+    if not all(isinstance(one, list | tuple) for one in lists):
         user.fail("as-groups and as-user-extra", "must be a list and a map of lists")
     headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
     headers += [("Impersonate-Group", str(group)) for group in groups]

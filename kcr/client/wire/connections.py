@@ -237,7 +237,7 @@ def _excepts(entry: str, host: str, port: str) -> bool:
         return entry == "*"
     if "/" in entry:
         return _is_in_network(host, entry)
-    name, _, wanted_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+    name, _, wanted_port = entry.rpartition(":") if entry.count(":") == 1 or "]:" in entry else (entry, "", "")
     if wanted_port and wanted_port != port:
         return False
     if _is_address(name.strip("[]")):

@@ -79,6 +79,12 @@ def test_token_file_and_plugin_are_asked_when_needed() -> None:
     assert isinstance(resolve(merged(user={"exec": plugin}), None, {}).credentials, PluginCredentials)
 
 
+def test_variable_of_a_plugin_without_a_value_is_empty() -> None:
+    found = resolve(merged(user={"exec": {"command": "x", "env": [{"name": "A", "value": None}]}}), None, {})
+    assert isinstance(found.credentials, PluginCredentials)
+    assert found.credentials.spec.env == {"A": ""}
+
+
 def test_proxy_of_the_environment_is_named_as_such() -> None:
     with pytest.raises(ConfigError, match="the environment's proxy 'socks5://x' is not supported"):
         resolve(merged(), None, {"HTTPS_PROXY": "socks5://x"})
@@ -162,6 +168,9 @@ def test_provider_that_cannot_be_asked_is_refused_at_the_start(changes: dict[str
             {"user": {"client-certificate-data": data(CA)}}, None, "user u: client-key is missing", id="no-key"
         ),
         pytest.param({"user": {"exec": {"args": []}}}, None, "exec.command is missing", id="no-command"),
+        pytest.param(
+            {"user": {"as-user-extra": {"reason": "abc"}}}, None, "must be a list and a map of lists", id="extra-text"
+        ),
         pytest.param({"user": {"auth-provider": {"name": "gcp"}}}, None, "auth-provider is outdated", id="provider"),
         pytest.param(
             {"user": {"exec": {"command": "x", "interactiveMode": "Always"}}}, None, "interactiveMode is Always",

@@ -38,6 +38,8 @@ def test_proxy_comes_from_the_environment(server: str, environ: dict[str, str], 
         pytest.param("10.0.0.0/8", "https://11.1.2.3:6443", False, id="other-network"),
         pytest.param("fd00::/8", "https://[fd00::1]:6443", True, id="network-of-six"),
         pytest.param("10.0.0.0/8", "https://api.example", False, id="network-and-name"),
+        pytest.param("[fd00::1]:6443", "https://[fd00::1]:6443", True, id="address-of-six-and-port"),
+        pytest.param("[fd00::1]:443", "https://[fd00::1]:6443", False, id="address-of-six-and-other-port"),
     ],
 )
 def test_exceptions_are_names_domains_addresses_and_networks(no_proxy: str, server: str, excepted: bool) -> None:
