@@ -80,11 +80,12 @@ def documents_in(shown: str, text: str) -> Iterator[Document]:
 def _objects(source: str, value: Any) -> Iterator[Document]:
     if not isinstance(value, dict):
         raise ConfigError(f"{source}: an object is a mapping with apiVersion, kind and metadata, and this is not one")
+    # A Kustomization needs neither apiVersion nor kind.
+    if str(value.get("apiVersion", "")).startswith("kustomize.config.k8s.io/") or Path(source).stem == "kustomization":
+        raise ConfigError(f"{source}: a Kustomization is not an object: take the output of kubectl kustomize instead")
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str) or not value[field]:
             raise ConfigError(f"{source}: {field} is missing")
-    if value["apiVersion"].startswith("kustomize.config.k8s.io/"):
-        raise ConfigError(f"{source}: {value['kind']} is no object: take the output of kubectl kustomize instead")
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         # Items of `List` say what they are; those of other lists are of its kind. Source: unstructured_list.go.
         kind = value["kind"].removesuffix("List")

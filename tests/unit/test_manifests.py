@@ -54,7 +54,7 @@ def test_time_stays_text(tmp_path: Path) -> None:
         pytest.param("apiVersion: v1\nkind: Pod", "Pod: metadata.name is missing", id="no-name"),
         pytest.param(
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]",
-            "Kustomization is no object: take the output of kubectl kustomize instead",
+            "a Kustomization is not an object: take the output of kubectl kustomize instead",
             id="kustomization",
         ),
         pytest.param("{{ if .Values.a }}\na: 1", "not YAML: .*; render a Helm template first", id="template"),
@@ -63,6 +63,12 @@ def test_time_stays_text(tmp_path: Path) -> None:
 def test_fault_of_a_file_is_named(tmp_path: Path, text: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"jobs.yaml: .*{fault}"):
         read_documents(written(tmp_path, text))
+
+
+def test_kustomization_without_a_type_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text("resources: [bases/example.dev_websites.yaml]")
+    with pytest.raises(ConfigError, match=r"kustomization\.yaml: a Kustomization is not an object: take the output"):
+        read_documents(str(tmp_path))
 
 
 def test_items_of_a_typed_list_are_of_its_kind(tmp_path: Path) -> None:
