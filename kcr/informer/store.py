@@ -409,9 +409,11 @@ def _version(progress: StoreProgress) -> int:
 
 
 def is_same(old: Resource, new: Resource) -> bool:
-    """Return whether two values are the same version of the same object."""
+    """Return whether two values are the same version of the same object; without versions, whether they are equal."""
     before, after = old.metadata, new.metadata
-    return before.resource_version == after.resource_version and before.uid == after.uid and after.uid != ""
+    if before.resource_version != after.resource_version or before.uid != after.uid or after.uid == "":
+        return False
+    return after.resource_version != "" or old == new
 
 
 def version_of(resource_version: str) -> int:

@@ -11,7 +11,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.errors import TransportError
-from kcr.informer import Informer, Selection
+from kcr.informer import Handler, Informer, Selection
 from kcr.testing import VirtualClock
 from tests.kit.scripted_transport import Say, Script, events, failure
 
@@ -192,6 +192,30 @@ async def test_connection_that_is_refused_gives_up_no_streams() -> None:
     refused = [TransportError("refused") for _ in range(4)]
     async with following(*refused, Say(events(("BOOKMARK", END)), then="stay"), seconds=60) as (_, script):
         assert [STREAM in target for target in script.targets] == [True] * 5
+
+
+# IN-8: aggregated API servers keep objects in memory, without versions
+@pytest.mark.parametrize("relists", [False, True], ids=["watched", "relisted"])
+async def test_change_of_an_object_without_a_version_is_told_once(relists: bool) -> None:
+    def named(phase: str) -> Mapping[str, object]:
+        return {"metadata": {"name": "a", "namespace": "d", "uid": "a"}, "status": {"phase": phase}}
+
+    def listed(phase: str) -> Say:
+        return Say({"metadata": {}, "items": [named(phase)]})
+
+    class Told(Handler[Pod]):
+        def on_update(self, old: Pod, new: Pod) -> None:
+            told.append(f"{old.status.phase} {new.status.phase}")
+
+    told: list[str] = []
+    changes = events(*(("MODIFIED", named(phase)) for phase in ("Pending", "Running", "Running")))
+    watched = (Say(changes, every=1, then="stay"),)
+    relisted = (Say(seconds=1), failure(410), listed("Running"), Say(seconds=1), failure(410), listed("Running"))
+    async with following(failure(422), listed("Pending"), *(relisted if relists else watched)) as (informer, _):
+        informer.add_handler(Told())
+        await VirtualClock().advance(20)
+        assert [found.status.phase for found in informer.store.list()] == ["Running"]
+        assert told == ["Pending Running"]
 
 
 # RF-18, ST-30
