@@ -83,8 +83,8 @@ coalesced, and a failed key is requeued with exponential backoff.
   `validate_update`, `validate_delete`, which raise `Denied`; see `WebhookRequest`. `Manager.add_conversion(Kind)`
   serves the functions of `converts` between versions of a kind.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), all wanted
-  children of several kinds (`Children`), owner references (`set_controller`), finalizers (`finalized`), and
-  `create_or_patch`; more is in `kcr.dependents`.
+  children of several kinds (`Children`), `readiness` (`is_ready`), owner references (`set_controller`), finalizers
+  (`finalized`), and `create_or_patch`; more is in `kcr.dependents`.
 - `kcr.testing` runs controllers in virtual time; `kcr dev` is a development cluster in one process.
 """
 

@@ -26,6 +26,7 @@ from kcr.api.meta import (
     ResourceView as ResourceView,
     metadata_only as metadata_only,
 )
+from kcr.api.readiness import is_ready as is_ready, readiness as readiness
 from kcr.api.unstructured import Unstructured as Unstructured, unstructured as unstructured
 from kcr.app.run import run as run
 from kcr.client import Client as Client

@@ -160,15 +160,9 @@ def counts(jobset: JobSet, jobs: Sequence[Job]) -> Iterator[ReplicatedJobStatus]
     """
     for one in jobset.spec.replicated_jobs:
         own = [job for job in jobs if _name_of(job) == one.name]
-        ready, ends = sum(map(_is_ready, own)), [finished_type(job) for job in own]
+        ready = sum(kcr.readiness(job).state == "running" for job in own)
+        ends = [finished_type(job) for job in own]
         yield ReplicatedJobStatus(name=one.name, ready=ready, succeeded=ends.count(COMPLETE), failed=ends.count(FAILED))
-
-
-def _is_ready(job: Job) -> bool:
-    """Return whether as many pods as run at a time are ready, or have succeeded."""
-    limits = [limit for limit in (job.spec.parallelism, job.spec.completions) if limit is not None]
-    is_running = not job.spec.suspend and not is_finished(job)
-    return is_running and (job.status.ready or 0) + job.status.succeeded >= min(limits, default=1)
 
 
 def time_left(jobset: JobSet, status: JobSetStatus, now: datetime) -> timedelta | None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import kcr
 from examples.website.api import Website, WebsiteStatus
 from kcr.api.core import ConfigMap
-from kcr.api.full.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
+from kcr.api.full.apps_v1 import Deployment, DeploymentSpec
 from kcr.api.full.core_v1 import ConfigMapEnvSource, Container, EnvFromSource, PodSpec, PodTemplateSpec
 from kcr.api.meta import controller_reference
 from kcr.api.selectors import LabelSelector
@@ -121,20 +121,17 @@ def compute_status(website: Website, deployed: Deployment, now: datetime) -> Web
         deployed: Its Deployment, as the server has it.
         now: The moment at which a condition changes.
     """
-    generation, found = website.metadata.generation, deployed.status or DeploymentStatus()
-    is_observed = (found.observed_generation or 0) >= (deployed.metadata.generation or 0)
-    updated = min(found.updated_replicas or 0, found.available_replicas or 0) if is_observed else 0
-    is_ready = is_observed and updated == website.spec.replicas
+    generation, found = website.metadata.generation, kcr.readiness(deployed)
     condition = kcr.Condition(
         type="Ready",
-        status="True" if is_ready else "False",
-        reason="Serving" if is_ready else "RollingOut",
-        message=f"{updated} of {website.spec.replicas} pods serve the present page",
+        status=str(found.is_ready),
+        reason="Serving" if found.is_ready else "RollingOut",
+        message=found.message or "all pods serve the present page",
         observed_generation=generation,
     )
     return WebsiteStatus(
         observed_generation=generation,
-        ready=found.available_replicas or 0,
+        ready=(deployed.status.available_replicas if deployed.status else None) or 0,
         conditions=kcr.set_condition(website.status.conditions, condition, now),
     )
 

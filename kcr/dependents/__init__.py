@@ -7,6 +7,7 @@
 - `create_or_patch` creates or patches a single object.
 """
 
+from kcr.api.readiness import Readiness
 from kcr.dependents.children import Children, EnsuredChildren
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
@@ -43,6 +44,7 @@ __all__ = [
     "EventEmitter",
     "Failure",
     "QuotaExceededError",
+    "Readiness",
     "Scaling",
     "UnconfirmedCreateError",
     "add_finalizer",

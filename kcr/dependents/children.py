@@ -3,7 +3,8 @@
 `Children.ensure` gets all children that an owner is to have. It
 
 - **applies** each of them by server-side apply, in the given order, and stops at the first refusal: the next one may
-  need it. Repeating an apply changes nothing, so one whose reply was lost is sent again by the next reconcile;
+  need it. With several sequences, one is applied once the children before it are ready. Repeating an apply changes
+  nothing, so one whose reply was lost is sent again by the next reconcile;
 - **sends nothing** for a child that was applied with the same content and that the store shows unchanged since: with
   the same `metadata.generation` (the same resourceVersion, for kinds without generations), with the wanted labels,
   annotations and finalizers, and under the control of its owner. So a field that another client has changed is applied
@@ -18,16 +19,18 @@ deleted and is still shown is not deleted again.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kcr.api import codec
 from kcr.api.meta import Resource, is_controlled_by
+from kcr.api.readiness import is_ready, readiness
 from kcr.arguments import checked, checked_on_failure
 from kcr.client import Client
 from kcr.client.context import reconciled_key
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.pending_objects import AppliedObject
+from kcr.controller.waits import WaitFor
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
 from kcr.errors import ApiError, ConflictError, KcrError, NotFoundError, ServerError, is_namespace_ending
@@ -88,7 +91,7 @@ class Children:
         self._own_writes = own_writes
 
     @checked_on_failure
-    async def ensure(self, owner: Resource, wanted: Sequence[Resource]) -> EnsuredChildren:
+    async def ensure(self, owner: Resource, *wanted: Sequence[Resource]) -> EnsuredChildren:
         """Apply the wanted children of an owner, and delete its others.
 
         Children of an owner that is being deleted are left to the garbage collector, and so are those of an owner whose
@@ -98,38 +101,69 @@ class Children:
             owner: The stored owner; becomes the controller of each child.
             wanted: The children with names, built again from the owner's spec each time: all fields that the
                 controller owns, in the order of creation. An object that exists under control of none is taken over.
+                Of several sequences, each is applied once all children of those before are ready (`kcr.is_ready`):
+                `ensure(site, [database, migration], [web])`.
 
         Raises:
             ApiError: The server refuses a child, which another owner may control, or a deletion.
             TransportError: There was no answer.
             ValueError: A child has no name or the name of another one, or is of a kind without an informer.
+            WaitFor: Children of a later sequence wait for this one; everything else is done.
+            TypeError: They wait for a child whose informer is of a type without a status.
         """
-        prepared = self._prepared(owner, wanted)
+        prepared = self._prepared(owner, [child for stage in wanted for child in stage])
         if owner.metadata.deletion_timestamp is not None:
             return EnsuredChildren((), ())
         known = self._own_writes.of(owner).applied
-        key, unanswered = reconciled_key(owner.key), self._own_writes.unanswered
         applied: list[Resource] = []
-        for ident, child in prepared.items():
+        wait: WaitFor | None = None
+        stages, waiting = [number for number, stage in enumerate(wanted) for _ in stage], 0
+        for stage, (ident, child) in zip(stages, prepared.items(), strict=True):
+            if wait is not None and stage > waiting:
+                break
             try:
                 made = await self._apply(owner, child, known.get(ident))
             except BaseException as error:
-                if not isinstance(error, ApiError) or isinstance(error, ServerError):
-                    unanswered.setdefault(key, {})[type(child), child.key] = None
-                if isinstance(error, ApiError):
-                    # The end of a namespace deletes its owners, or enqueues the owner of which it is a child.
-                    space = ("", "namespaces", "", child.metadata.namespace)
-                    if (owner.metadata.namespace or space in prepared) and is_namespace_ending(error):
-                        return EnsuredChildren(tuple(applied), ())
-                    self._record(owner, "FailedApply", "applying", child, error)
+                if self._is_ending(owner, child, error, prepared):
+                    return EnsuredChildren(tuple(applied), ())
                 raise
             if made is not None:
                 known[ident] = made[1]
                 applied.append(made[0])
-        unanswered.pop(key, None)
+            if wait is None and stage < len(wanted) - 1:
+                wait, waiting = self._wait_for(child, None if made is None else made[0]), stage
+        self._own_writes.unanswered.pop(reconciled_key(owner.key), None)
         for ident in known.keys() - prepared.keys():
             del known[ident]
-        return EnsuredChildren(tuple(applied), await self._prune(owner, prepared))
+        deleted = await self._prune(owner, prepared)
+        if wait is not None:
+            raise wait
+        return EnsuredChildren(tuple(applied), deleted)
+
+    def _wait_for(self, child: Resource, made: Resource | None) -> WaitFor | None:
+        """Return the wait for a child that is not ready, as it was applied just now or else as the store shows it."""
+        informer = self._informers[_ident(child)[:2]]
+        found = readiness(made or informer.store.get(child.key))
+        return (
+            None
+            if found.is_ready
+            else WaitFor(informer.kind, child.key, is_ready, message=f"is ready ({found.message})")
+        )
+
+    def _is_ending(
+        self, owner: Resource, child: Resource, error: BaseException, prepared: Collection[tuple[str, str, str, str]]
+    ) -> bool:
+        """Note the failed apply of a child, and return whether it needs no other: its namespace ends."""
+        if not isinstance(error, ApiError) or isinstance(error, ServerError):
+            unanswered = self._own_writes.unanswered
+            unanswered.setdefault(reconciled_key(owner.key), {})[type(child), child.key] = None
+        if isinstance(error, ApiError):
+            # The end of a namespace deletes its owners, or enqueues the owner of which it is a child.
+            space = ("", "namespaces", "", child.metadata.namespace)
+            if (owner.metadata.namespace or space in prepared) and is_namespace_ending(error):
+                return True
+            self._record(owner, "FailedApply", "applying", child, error)
+        return False
 
     def _prepared(self, owner: Resource, wanted: Sequence[Resource]) -> dict[tuple[str, str, str, str], Resource]:
         """Return the children under the owner's control, by kind and key."""

@@ -35,6 +35,7 @@ EXEMPT: Mapping[str, str] = {
         (
             "kcr.Condition", "kcr.controller.ControllerOptions", "kcr.Explanation", "kcr.FullResource", "kcr.Key",
             "kcr.Object", "kcr.ObjectMeta", "kcr.api.meta.OwnerReference", "kcr.api.meta.PartialObjectMetadata",
+            "kcr.dependents.Readiness",
             "kcr.workqueue.Reason", "kcr.Resource", "kcr.ResourceView", "kcr.Result", "kcr.Step",
             "kcr.workqueue.Reason", "kcr.Unstructured", "kcr.WebhookRequest",
         ),
