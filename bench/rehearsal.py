@@ -1,9 +1,11 @@
 """How long the rehearsal of an upgrade takes: a snapshot of Jobs with their pods, two hours, both versions of this kcr.
 
-The goal is a minute for 5,000 objects on two cores. The snapshot is taken of an embedded cluster in virtual time.
+The goal is a minute for 5,000 objects on two free cores: each version takes one. The snapshot is taken of an embedded
+cluster in virtual time. All its pods run, and end in the first minute: more happens than in most clusters of the size.
 """
 
 import asyncio
+import resource
 import sys
 import tempfile
 from collections.abc import Callable
@@ -45,8 +47,10 @@ def rehearsal(size: int) -> dict[str, float]:
         versions = [Version(name, Path(sys.executable)) for name in ("old", "new")]
         (old, new), ran = _timed(lambda: rehearse(snapshot, versions, Plan(("job",), _SECONDS, _LIMIT)))
         found, compared = _timed(lambda: compare(snapshot, old, new))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "seconds in all": read + ran + compared,
+        "seconds of the processor, each version": (used.ru_utime + used.ru_stime) / len(versions),
         "seconds of the comparison": compared,
         "objects": len(snapshot.objects),
         "differences": len(found),
@@ -70,7 +74,7 @@ def _job(name: str) -> dict[str, object]:
     pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
     return {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"},
-        "spec": {"parallelism": _PODS, "completions": 3 * _PODS, "template": {"spec": pod}},
+        "spec": {"parallelism": _PODS, "completions": _PODS, "template": {"spec": pod}},
     }  # fmt: skip
 
 

@@ -238,6 +238,38 @@ def test_version_that_cannot_be_rehearsed_is_named_with_the_cause(
     assert shown.err.count("\n") == 1
 
 
+@pytest.mark.soak
+def test_definitions_come_with_the_new_version(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take_shops(folders, 1, monkeypatch)
+    change(folders.new, ('api_version="example.dev/v1"', 'api_version="example.dev/v2"'))
+    line = f"kcr: new version, {folders.new / '.venv'}: it watches shops.example.dev, which is not served: give the"
+    assert_refused(folders.arguments("--for", "10m"), 2, line, capsys)
+    spec: Any = CRD["spec"]
+    second = {**spec["versions"][0], "name": "v2", "storage": False}
+    crd = folders.new / "crd.json"
+    crd.write_text(json.dumps({**CRD, "spec": {**spec, "versions": [*spec["versions"], second]}}))
+    assert exit_code_of(folders.arguments("--for", "10m", "--new-crds", str(crd), "-o", "json")) == 0
+    assert json.loads(capsys.readouterr().out)["differences"] == []
+
+
+@pytest.mark.soak
+def test_webhooks_of_each_version_are_called(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take_shops(folders, 1, monkeypatch)
+    hook = (
+        "class Hook:\n    def default(self, obj, request):\n"
+        "        return msgspec.structs.replace(obj, data={**obj.data, 'hook': 'called'})\n\n\ndef setup(manager):\n"
+        "    manager.add_webhook(ConfigMap, Hook())"
+    )
+    change(folders.new, ("def setup(manager):", hook), ("import kcr\n", "import kcr\nimport msgspec\n"))
+    assert exit_code_of(folders.arguments("--for", "10m", "-o", "json")) == 0
+    found = json.loads(capsys.readouterr().out)["differences"]
+    assert {(one["field"], one["new"]) for one in found} == {("data.hook", '"called"')}
+
+
 def test_environment_without_kcr_is_refused(
     folders: Folders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,8 @@ import sysconfig
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ _LOOK_SECONDS = 30.0
 # An operator whose own code runs for so long without a request blocks its event loop.
 _STUCK_SECONDS = 30
 _MOST_FAILING = 100
+_REFUSED, _NOT_FOUND = 400, 404
 _AUDITED = {
     "socket.connect": "connects to another process",
     "socket.getaddrinfo": "resolves a name",
@@ -50,6 +52,7 @@ _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+(?=/.))?/(?P<plural>[^/]+)"
     r"(?:/(?P<name>[^/]+)(?:/(?P<subresource>.+))?)?"
 )
+_WATCHING = ("list", "watch")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -160,15 +163,25 @@ class _Counting:
         self.inner = inner
         self._loop, self._began = loop, loop.time()
         self.counts: Counter[tuple[str, str, str]] = Counter()
+        # Verb, resource and code of answers that are refusals.
+        self.refused: Counter[tuple[str, str, int]] = Counter()
+        # The kinds of which a list or watch was answered.
+        self.served: set[str] = set()
         # The collections that the operator has written to: group and version, plural.
         self.written: dict[tuple[str, str], None] = {}
 
-    def send(self, request: Any) -> Any:
+    @asynccontextmanager
+    async def send(self, request: Any) -> AsyncIterator[Any]:
         """Send one request."""
         phase = "start" if self._loop.time() - self._began < _START_SECONDS else "after"
         verb, resource = self._described(request.method, request.target)
         self.counts[phase, verb, resource] += 1
-        return self.inner.send(request)
+        async with self.inner.send(request) as response:
+            if response.status >= _REFUSED:
+                self.refused[verb, resource, response.status] += 1
+            elif verb in _WATCHING:
+                self.served.add(resource)
+            yield response
 
     def _described(self, method: str, target: str) -> tuple[str, str]:
         path, _, query = target.partition("?")
@@ -241,6 +254,7 @@ class Rehearsal:
             await self._run([beside.run()] if request["beside"] else [], operator, outside)
             outside.is_on = False
             self.result["requests"] = [[*key, count] for key, count in sorted(self._counting.counts.items())]
+            self.result["refused"] = [[*key, count] for key, count in sorted(self._counting.refused.items())]
             self.result["failing"] = _failing(operator)
             self.result["lists"] = await self._lists(cluster.client)
 
@@ -257,6 +271,7 @@ class Rehearsal:
                 if tasks[-1].done():
                     tasks[-1].result()
                     raise UnusableError("the operator ends by itself")
+            self._check_served()
         except UnusableError:
             raise
         except BaseException as error:
@@ -269,6 +284,17 @@ class Rehearsal:
             await asyncio.wait(tasks)
         if outside.refusal:
             raise UnusableError(outside.refusal)
+
+    def _check_served(self) -> None:
+        """Refuse an operator that watches kinds of which there is no definition."""
+        assert self._counting is not None
+        refused = self._counting.refused
+        watched = {resource for verb, resource, code in refused if verb in _WATCHING and code == _NOT_FOUND}
+        if missing := sorted(watched - self._counting.served):
+            raise UnusableError(
+                f"it watches {', '.join(missing)}, which is not served: give the definitions of its version with "
+                "--new-crds, or take the snapshot with its controllers"
+            )
 
     async def _lists(self, client: Any) -> list[dict[str, Any]]:
         """Return the objects of all kinds of the snapshot, and of those that the operator has written."""

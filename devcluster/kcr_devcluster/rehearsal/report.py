@@ -14,6 +14,7 @@ from kcr_devcluster.rehearsal.versions import Outcome
 _NAMED = 3
 _MOST_FAILING = 10
 _LONGEST = 60
+_REFUSED = ("verb", "resource", "code", "old", "new")
 _MINUTE, _HOUR = 60.0, 3600.0
 _STYLE = """
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color-scheme: light dark }
@@ -80,6 +81,12 @@ class Report(NamedTuple):
         ]
 
     @property
+    def refused(self) -> list[tuple[str, str, int, int, int]]:
+        """Verb, resource and code of requests that were refused, and how many of the old and of the new version."""
+        both = [{one[:3]: one[3] for one in outcome.refused} for outcome in self.outcomes]
+        return [(*key, both[0].get(key, 0), both[1].get(key, 0)) for key in sorted(both[0].keys() | both[1].keys())]
+
+    @property
     def failing(self) -> list[tuple[str, str, str, str]]:
         """The controllers, keys and errors of reconciles that still fail at the end, old and new."""
         both = [
@@ -121,6 +128,8 @@ def _tables(report: Report) -> Iterator[_Table]:
     ]  # fmt: skip
     header = ("REQUEST", "RESOURCE", "OLD, FIRST MINUTE", "NEW, FIRST MINUTE", "OLD, PER HOUR", "NEW, PER HOUR")
     yield _Table("Requests", header, rates)
+    refused = [(verb, resource, str(code), f"{old:,}", f"{new:,}") for verb, resource, code, old, new in report.refused]
+    yield _Table("Refused requests", ("REQUEST", "RESOURCE", "REFUSED WITH", "OLD", "NEW"), refused)
     found = [
         (one.kind, f"{one.type}={one.status}", one.reason or "-", f"{one.old:,}", f"{one.new:,}")
         for one in report.conditions
@@ -194,6 +203,7 @@ def as_json(report: Report) -> dict[str, Any]:
         },
         "differences": [one._asdict() for one in report.differences],
         "requests": [one._asdict() for one in report.rates],
+        "refused": [dict(zip(_REFUSED, one, strict=True)) for one in report.refused],
         "conditions": [one._asdict() for one in report.conditions],
     }
 

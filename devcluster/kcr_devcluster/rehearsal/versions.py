@@ -74,6 +74,7 @@ class Outcome(msgspec.Struct):
         kcr: The version of kcr.
         python: The version of Python.
         requests: Phase (`start` for the first minute, or `after`), verb and resource, and how many there were.
+        refused: Verb, resource and code of requests that were refused, and how many there were.
         failing: The last error of each key that still failed at the end, by controller.
         lists: The objects at the end.
         error: Why it could not be rehearsed; empty where it was.
@@ -83,6 +84,7 @@ class Outcome(msgspec.Struct):
     kcr: str = ""
     python: str = ""
     requests: list[tuple[str, str, str, int]] = []
+    refused: list[tuple[str, str, int, int]] = []
     failing: dict[str, dict[str, str]] = {}
     lists: list[List] = []
     error: str = ""

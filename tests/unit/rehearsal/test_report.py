@@ -19,7 +19,7 @@ OLD = Outcome(
 )  # fmt: skip
 NEW = Outcome(
     protocol=1, kcr="0.2.0", python="3.13.1", requests=[("after", "delete", "configmaps", 4)],
-    failing={"shops": {"default/blue": "NotFoundError: none"}},
+    failing={"shops": {"default/blue": "NotFoundError: none"}}, refused=[("patch", "shops", 422, 12)],
 )  # fmt: skip
 DELETED = [Difference("deletes", "configmaps", f"default/shop{number}-back") for number in range(5)]
 CHANGED = [Difference("changes", "shops", "default/blue", "spec.color", '"<b>"', '"red"')]
@@ -45,6 +45,7 @@ def test_table_names_versions_and_what_is_deleted_first() -> None:
     deleted = words.index(f"deletes configmaps 5: {names} the old one keeps it")
     assert words[deleted + 1] == 'changes shops 1: default/blue spec.color: "<b>" → "red"'
     assert "shops default/blue - NotFoundError: none" in words
+    assert "patch shops 422 0 12" in words
     assert "pods Ready=False - 1 2" in words
     assert "pods Ready=True - 3 3" not in words
     assert lines[-1] == "the new version deletes 5 and replaces 0 objects that the old one keeps"
@@ -73,6 +74,7 @@ def test_json_has_every_object() -> None:
     assert [one["object"] for one in found["differences"]] == [f"default/shop{number}-back" for number in range(5)]
     assert found["versions"]["new"]["failing"] == {"shops": {"default/blue": "NotFoundError: none"}}
     assert found["requests"][1]["old_per_hour"] == 300.0
+    assert found["refused"] == [{"verb": "patch", "resource": "shops", "code": 422, "old": 0, "new": 12}]
 
 
 def test_page_escapes_what_comes_from_the_cluster_and_asks_for_nothing() -> None:
