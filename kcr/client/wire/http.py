@@ -390,6 +390,8 @@ class HttpResponse:
                     for line in whole:
                         yield line
                     begun, size = [last], len(last)
+                    # A watch that falls silent would keep them.
+                    del chunk, others, whole
         if size:
             yield b"".join(begun)
 

@@ -2,6 +2,7 @@ import asyncio
 import json
 import socket
 import sys
+import tracemalloc
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -244,6 +245,34 @@ async def test_each_request_has_its_own_deadline(authority: trustme.CA) -> None:
             await cancelled
         goes_on.set()
         assert await patient == b"late enough"
+
+
+async def test_silent_watch_keeps_nothing_of_what_it_has_shown(authority: trustme.CA) -> None:
+    async def burst(request: web.BaseRequest) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        # In parts, so that the last one is large.
+        for number in range(20):
+            await answer.write(b"%d:%s\n" % (number, b"x" * 1000) * 100)
+        await asyncio.get_running_loop().create_future()
+        return answer
+
+    read = [tracemalloc.Filter(True, f"*{name}") for name in ("client/wire/http.py", "aiohttp/streams.py")]
+    async with serving(burst, authority) as url, HttpTransport(trusting(url, authority)) as transport:
+        request = Request("GET", "/watch", timeout_seconds=None, idle_seconds=60.0)
+        tracemalloc.start()
+        try:
+            async with transport.send(request) as response, asyncio.TaskGroup() as group:
+                lines = response.lines()
+                for _ in range(2000):
+                    await anext(lines)
+                silent = group.create_task(anext(lines))  # type: ignore[arg-type, var-annotated]  # a coroutine
+                await asyncio.sleep(0)
+                kept = tracemalloc.take_snapshot().filter_traces(read).statistics("lineno")
+                silent.cancel()
+        finally:
+            tracemalloc.stop()
+    assert sum(one.size for one in kept) < 10_000, kept[:5]
 
 
 async def test_connection_cut_inside_the_body_is_a_transport_error(authority: trustme.CA) -> None:
