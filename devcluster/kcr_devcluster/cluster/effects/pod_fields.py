@@ -61,7 +61,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "hostPID": CARRIED,
         "hostUsers": _USER._replace(usual=(True,)),
         "hostname": USED,
-        "hostnameOverride": NoEffect("the machine's host name stays"),
+        "hostnameOverride": USED,
         "imagePullSecrets": NoEffect("images are not pulled"),
         "initContainers": USED,
         "nodeName": USED,

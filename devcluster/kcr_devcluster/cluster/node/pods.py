@@ -208,6 +208,7 @@ class KubeletPodSpec(PodSpec):
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     hostname: str = ""
+    hostname_override: str = ""
     subdomain: str = ""
     host_aliases: tuple[HostAlias, ...] = ()
     host_network: bool = False

@@ -187,5 +187,5 @@ def field_of(pod: KubeletPod, path: str, node: str, ip: str) -> str:
 
 
 def hostname_of(pod: KubeletPod) -> str:
-    """Return the pod's host name, at most 63 characters."""
-    return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")
+    """Return the pod's host name: the override as it stands, or at most 63 characters."""
+    return pod.spec.hostname_override or (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")

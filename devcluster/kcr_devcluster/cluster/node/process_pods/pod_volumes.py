@@ -188,7 +188,9 @@ class PodVolumes:
 def _identity(pod: KubeletPod) -> PodIdentity:
     spec, metadata = pod.spec, pod.metadata
     aliases = tuple(f"{alias.ip}\t{' '.join(alias.hostnames)}" for alias in spec.host_aliases)
-    return PodIdentity(metadata.uid, metadata.namespace, pod.status.pod_ip, hostname_of(pod), spec.subdomain, aliases)
+    # Source: kubernetes/pkg/kubelet/kubelet_pods.go, GeneratePodHostNameAndDomain: an override has no domain.
+    domain = "" if spec.hostname_override else spec.subdomain
+    return PodIdentity(metadata.uid, metadata.namespace, pod.status.pod_ip, hostname_of(pod), domain, aliases)
 
 
 def termination_message_mount(container: KubeletContainer, start: ContainerStart, file: Path) -> Mount | None:

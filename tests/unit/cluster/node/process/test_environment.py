@@ -51,6 +51,11 @@ def test_hostname_is_at_most_63_characters(name: str, hostname: str, expected: s
     assert hostname_of(KubeletPod(metadata=ObjectMeta(name=name), spec=KubeletPodSpec(hostname=hostname))) == expected
 
 
+def test_override_takes_the_place_of_the_hostname() -> None:
+    spec = KubeletPodSpec(hostname="a", subdomain="b", hostname_override="db.example")
+    assert hostname_of(KubeletPod(metadata=ObjectMeta(name="p"), spec=spec)) == "db.example"
+
+
 @pytest.mark.parametrize(
     ("container", "argv"),
     [
