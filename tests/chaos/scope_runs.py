@@ -32,7 +32,7 @@ from kcr.errors import LeadershipLostError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
 from kcr.scopes.sharding.leases import shard_number
-from kcr.testing import VirtualClock
+from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
@@ -40,7 +40,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from tests.chaos.tally import checked, met
 from tests.kit.child_forms import FORMS, OWNER_PREFIX, WANTED, add_form, add_member_form
 from tests.kit.fleets import config_of
-from tests.kit.late_creates import LateCreates
+from tests.kit.late_creates import late_creates
 from tests.kit.replicas import same_loop
 
 SCOPES = ("leader", "shards", "namespaces", "clusters")
@@ -72,7 +72,7 @@ class Story:
         self._holders: dict[str, str] = {}
         # The children that each owner has ever had, by uid.
         self._made = Counter[str]()
-        self._lines: dict[str, list[LateCreates]] = {}
+        self._lines: dict[str, list[FaultyTransport]] = {}
         self._known: set[tuple[str, str]] = set()
 
     async def live(self) -> None:
@@ -90,7 +90,7 @@ class Story:
             await asyncio.sleep(DISTURBED_SECONDS)
             self._is_healed = True
             for line in chain(*self._lines.values()):
-                line.is_late = False
+                line.heal()
             await asyncio.sleep(PATIENCE)
             for task in tasks:
                 task.cancel()
@@ -164,12 +164,10 @@ class Story:
                 met("replica: stop")
                 running.cancel()
 
-    def _line(self, name: str, inner: Transport) -> LateCreates:
-        line = LateCreates(
-            inner, self._group, "secrets", seconds=self._lateness, cut_after=self._cut_after,
-            is_answered=self._is_answered,
-        )  # fmt: skip
-        line.is_late = not self._is_healed
+    def _line(self, name: str, inner: Transport) -> FaultyTransport:
+        line = late_creates(inner, self._lateness, self._cut_after, answered=self._is_answered)
+        if self._is_healed:
+            line.heal()
         self._lines.setdefault(name, []).append(line)
         return line
 
@@ -228,8 +226,8 @@ class Story:
             shard = shard_number(lease)
             checked("scopes_are_settled")
             for line in self._lines.get(holder, ()):
-                for body in line.under_way:
-                    child = codec.decode(Secret, body)
+                for request in line.under_way:
+                    child = codec.decode(Secret, request.body)
                     is_late = _identity(child) not in self._known
                     if is_late and (shard is None or self._is_in(shard, child.metadata.labels)):
                         what = f"{holder} released {lease.metadata.name} before {child.metadata.name} had arrived"

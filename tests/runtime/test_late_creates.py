@@ -1,6 +1,5 @@
 """Creates that arrive late or have no answer: one child for each that is wanted, also after a hand-over (CL-21)."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
@@ -15,10 +14,10 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
-from kcr.testing import VirtualClock
+from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.child_forms import FORMS, WANTED, ChildForm, FixedNamesForm, ManifestForm, add_form
-from tests.kit.late_creates import LateCreates
+from tests.kit.late_creates import late_creates
 from tests.kit.replicas import running, same_loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
@@ -87,13 +86,11 @@ def sharded(clock: VirtualClock, connect: Client, form: Form) -> Replicas:
 
 
 @asynccontextmanager
-async def late(cluster: EmbeddedCluster, lateness: Lateness) -> AsyncIterator[LateCreates]:
+async def late(cluster: EmbeddedCluster, lateness: Lateness) -> AsyncIterator[FaultyTransport]:
     """Deliver creates of Secrets late; at the end all that are under way arrive."""
-    async with asyncio.TaskGroup() as group:
-        yield LateCreates(
-            cluster.transport, group, "secrets",
-            seconds=lambda: lateness.seconds, cut_after=lateness.cut_after, is_answered=lateness.is_answered,
-        )  # fmt: skip
+    faults = late_creates(cluster.transport, lateness.seconds, lateness.cut_after, answered=lateness.is_answered)
+    yield faults
+    await faults.arrived()
 
 
 async def create_owners(client: Client) -> None:
@@ -108,12 +105,12 @@ async def children_of(client: Client) -> dict[str, int]:
     return {name: owners.count(name) for name in OWNERS}
 
 
-async def check_children(cluster: EmbeddedCluster, clock: VirtualClock, transport: LateCreates, form: Form) -> None:
+async def check_children(cluster: EmbeddedCluster, clock: VirtualClock, transport: FaultyTransport, form: Form) -> None:
     await clock.advance(120)
     if form is FixedNamesForm:
         # An apply is sent again until it is answered, and only then the next one.
         assert max((await children_of(cluster.client)).values()) <= WANTED
-        transport.is_late = False
+        transport.heal()
         await clock.advance(60)
     assert set((await children_of(cluster.client)).values()) == {WANTED}
 

@@ -5,6 +5,7 @@ faults = FaultyTransport(cluster.transport)
 faults.on("create", Pod, nth=3).fail(ConflictError)
 faults.on("patch", Job, chance=0.1).lose_reply()
 faults.on("patch", Pod, nth=1).lose_reply("cut")
+faults.on("create", Secret).arrive_late(2, cut_after=0.3)
 faults.on("list").fail(TooManyRequestsError, retry_after_seconds=5)
 faults.on("watch", Pod, nth=1).freeze(after=2)
 manager = Manager(Client(faults), clock=clock)
@@ -16,7 +17,7 @@ and the server, that one crashes the process.
 
 import asyncio
 import random as randomness
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Literal, NamedTuple
 
@@ -27,7 +28,7 @@ from kcr.api.meta import Resource
 from kcr.arguments import checked, refuse
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
-from kcr.testing.source import made, refusal
+from kcr.testing.source import MadeUp, made, refusal
 from kcr_devcluster.calls import Call, Verb, call_of
 from kcr_devcluster.testing.losses import Loss, lost, page
 
@@ -52,6 +53,12 @@ class _LoseReply(NamedTuple):
     loss: Loss
 
 
+class _ArriveLate(NamedTuple):
+    seconds: Callable[[], float]
+    cut_after: float | None
+    answered: bool
+
+
 class _Freeze(NamedTuple):
     after: int
 
@@ -69,7 +76,7 @@ class _Lag(NamedTuple):
 
 
 _Disturbance = _Freeze | _Cut | _Repeat | _Lag
-_Fault = _Fail | _Delay | _Then | _LoseRequest | _LoseReply | _Disturbance
+_Fault = _Fail | _Delay | _Then | _LoseRequest | _LoseReply | _ArriveLate | _Disturbance
 
 
 class Rule:
@@ -122,6 +129,22 @@ class Rule:
                 (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
         """
         self.fault = _LoseReply(loss)
+
+    @checked
+    def arrive_late(
+        self, seconds: NotNegative | Callable[[], float], *, cut_after: NotNegative | None = None, answered: bool = True
+    ) -> None:
+        """Let the request arrive late, whether its sender still waits or has ended: as behind a proxy.
+
+        Args:
+            seconds: How late; a function is called for each request.
+            cut_after: After how many seconds the sender's connection is cut, which is a TransportError; None for never.
+            answered: Whether the sender gets the answer if it waits so long; else it waits for its own timeout.
+        """
+        if self._verb == "watch":
+            raise ValueError('arrive_late: the rule is for requests to watch: take on("create", …)')
+        late = seconds if callable(seconds) else lambda: float(seconds)
+        self.fault = _ArriveLate(late, cut_after, answered)
 
     @checked
     def freeze(self, *, after: Count = 0) -> None:
@@ -177,6 +200,7 @@ class FaultyTransport:
 
     Attributes:
         calls: Every request, in order, with or without a fault.
+        under_way: The requests of `arrive_late` that have not arrived.
     """
 
     @checked
@@ -188,7 +212,9 @@ class FaultyTransport:
             random: The source of randomness for rules with a chance.
         """
         self.calls: list[Call] = []
+        self.under_way: list[Request] = []
         self.inner = inner
+        self._deliveries: set[asyncio.Task[MadeUp]] = set()
         self._random = random or randomness.Random(0)
         self._rules: list[Rule] = []
 
@@ -219,6 +245,11 @@ class FaultyTransport:
         """Remove all rules. Watches that are silent stay so until their reader closes them."""
         self._rules.clear()
 
+    async def arrived(self) -> None:
+        """Wait until all requests that are under way have arrived."""
+        while self._deliveries:
+            await asyncio.wait(self._deliveries)
+
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
         return self._send(request)
@@ -228,20 +259,10 @@ class FaultyTransport:
         call = call_of(request.method, request.target)
         self.calls.append(call)
         faults = [rule.action for rule in self._rules if rule.takes(call, self._random)]
-        for fault in faults:
-            match fault:
-                case _Delay(seconds):
-                    await asyncio.sleep(seconds)
-                case _Then(act):
-                    await act()
-                case _LoseRequest(page=code):
-                    if not code:
-                        raise TransportError(f"{request.method} {request.target}: the request was lost")
-                    yield page(code)
-                    return
-                case _Fail(error):
-                    yield refusal(error)
-                    return
+        answer = await self._before(request, faults)
+        if answer is not None:
+            yield answer
+            return
         async with self.inner.send(request) as response:
             reply = response
             for fault in faults:
@@ -251,6 +272,51 @@ class FaultyTransport:
                     case _Freeze() | _Cut() | _Repeat() | _Lag():
                         reply = _Disturbed(reply, request, fault)
             yield reply
+
+    async def _before(self, request: Request, faults: Iterable[_Fault]) -> MadeUp | None:
+        """Let the faults before a request happen; return the answer that comes in place of the server's."""
+        for fault in faults:
+            match fault:
+                case _Delay(seconds):
+                    await asyncio.sleep(seconds)
+                case _Then(act):
+                    await act()
+                case _LoseRequest(page=code):
+                    if not code:
+                        raise TransportError(f"{request.method} {request.target}: the request was lost")
+                    return page(code)
+                case _Fail(error):
+                    return refusal(error)
+                case _ArriveLate() if "watch=" not in request.target:
+                    return await self._arrive_late(request, fault)
+        return None
+
+    async def _arrive_late(self, request: Request, fault: _ArriveLate) -> MadeUp:
+        # The fence is the sender's, which has sent it already.
+        sent = request._replace(fence=None)
+        delivery = asyncio.create_task(  # noqa: TID251  # a sender that is cancelled takes nothing back
+            self._deliver(sent, fault.seconds())
+        )
+        self._deliveries.add(delivery)
+        delivery.add_done_callback(self._deliveries.discard)
+        cut_after = fault.cut_after if fault.answered else request.timeout_seconds
+        try:
+            async with asyncio.timeout(cut_after):
+                answer = await asyncio.shield(delivery)
+                if not fault.answered:
+                    await asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            raise TransportError(f"{request.method} {request.target}: the connection was cut") from None
+        return answer
+
+    async def _deliver(self, request: Request, seconds: float) -> MadeUp:
+        self.under_way.append(request)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.under_way.remove(request)
+        async with self.inner.send(request) as response:
+            return MadeUp(response.status, await response.read(), response.headers)
 
 
 class _Disturbed:

@@ -1,6 +1,5 @@
 """Creates in member clusters that arrive late or have no answer: one child for each that is wanted (CL-21)."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -25,7 +24,7 @@ from tests.kit.child_forms import (
     add_member_form,
 )
 from tests.kit.fleets import Fleet, config_of, fleet_of
-from tests.kit.late_creates import LateCreates
+from tests.kit.late_creates import late_creates
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -86,12 +85,12 @@ async def fleet(kcr_clock: VirtualClock) -> AsyncIterator[Fleet]:
 
 
 @asynccontextmanager
-async def late(fleet: Fleet, seconds: float, cut_after: float | None, is_answered: bool) -> AsyncIterator[LateCreates]:
-    async with asyncio.TaskGroup() as group:
-        yield LateCreates(
-            fleet.members["east"].transport, group, "secrets",
-            seconds=lambda: seconds, cut_after=cut_after, is_answered=is_answered,
-        )  # fmt: skip
+async def late(
+    fleet: Fleet, seconds: float, cut_after: float | None, is_answered: bool
+) -> AsyncIterator[FaultyTransport]:
+    faults = late_creates(fleet.members["east"].transport, seconds, cut_after, answered=is_answered)
+    yield faults
+    await faults.arrived()
 
 
 async def children_of(fleet: Fleet) -> dict[str, int]:
@@ -118,12 +117,12 @@ async def test_late_create_in_a_member_makes_one_child(
             await check_children(fleet, kcr_clock, line, form)
 
 
-async def check_children(fleet: Fleet, clock: VirtualClock, line: LateCreates, form: type[ChildForm]) -> None:
+async def check_children(fleet: Fleet, clock: VirtualClock, line: FaultyTransport, form: type[ChildForm]) -> None:
     await clock.advance(120)
     if form is FixedNamesForm:
         # An apply is sent again until it is answered, and only then the next one.
         assert max((await children_of(fleet)).values()) <= WANTED
-        line.is_late = False
+        line.heal()
         await clock.advance(60)
     assert set((await children_of(fleet)).values()) == {WANTED}
 

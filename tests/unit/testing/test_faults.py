@@ -80,6 +80,46 @@ async def test_lost_request_is_a_write_that_did_not(kcr_cluster: EmbeddedCluster
     assert await names(kcr_cluster) == ["a"]
 
 
+async def test_late_request_arrives_though_its_sender_has_ended(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
+    faults.on("create").arrive_late(4)
+    sending = asyncio.get_running_loop().create_task(client.create(plain("a")))
+    await kcr_clock.advance(1)
+    assert [request.method for request in faults.under_way] == ["POST"]
+    sending.cancel()
+    await kcr_clock.advance(2)
+    assert await names(kcr_cluster) == []
+    await faults.arrived()
+    assert (await names(kcr_cluster), faults.under_way) == (["a"], [])
+
+
+@pytest.mark.parametrize(
+    ("cut_after", "answered", "ends_after"),
+    [
+        pytest.param(None, True, 4, id="answered"),
+        pytest.param(0.3, True, 0.3, id="cut"),
+        pytest.param(None, False, 30, id="timeout"),
+    ],
+)
+async def test_sender_of_a_late_request_waits_as_long_as_it_is_told(
+    kcr_cluster: EmbeddedCluster, cut_after: float | None, answered: bool, ends_after: float
+) -> None:
+    faults, client = faulty(kcr_cluster)
+    faults.on("create").arrive_late(lambda: 4.0, cut_after=cut_after, answered=answered)
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    if ends_after == 4:
+        await client.create(plain("a"))
+    else:
+        with pytest.raises(TransportError, match=r"POST .*: the connection was cut"):
+            await client.create(plain("a"))
+    assert loop.time() - start == pytest.approx(ends_after)
+    await faults.arrived()
+    assert await names(kcr_cluster) == ["a"]
+
+
 async def test_chance_is_drawn_for_each_request(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
     faults, client = faulty(kcr_cluster)
     rule = faults.on("list", Pod, chance=0.3)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from random import Random
 from typing import Any
@@ -26,6 +26,8 @@ NAMESPACE = "explore"
 LATE_SECONDS = 10.0
 _LATE_EVENT_SECONDS = 2.0
 _WRITE_SECONDS = 0.02
+# A proxy may still deliver the request of a connection that is cut, so long after it was sent.
+_ARRIVAL_SECONDS, _CUT_SECONDS = 2.0, 0.3
 # On a line that is cut, a request fails after so long.
 _TIMEOUT_SECONDS = 5.0
 # How late events are at most where all of them are.
@@ -38,6 +40,7 @@ _SPOKEN = {
     "crash-after": "crash after it",
     "reply-lost": "done, the reply is lost",
     "reply-late": f"done, the reply comes {LATE_SECONDS:.0f} s late",
+    "arrives-late": f"the connection is cut, and it arrives {_ARRIVAL_SECONDS:.0f} s late",
     "changed": "another client changes the object before it",
     "429": "refused: too many requests",
     "500": "refused: internal error",
@@ -69,16 +72,21 @@ def is_write(call: Call) -> bool:
 class Line:
     """The way of one process of the operator to the server."""
 
-    def __init__(self, inner: CrashingTransport, plan: Plan, recorder: Recorder, on_cut: Callable[[], None]) -> None:
+    def __init__(
+        self, inner: CrashingTransport, plan: Plan, recorder: Recorder, group: asyncio.TaskGroup,
+        on_cut: Callable[[], None],
+    ) -> None:  # fmt: skip
         """Make a line.
 
         Args:
             inner: Reaches the server, until the process crashes.
+            group: Has the tasks that deliver late.
             plan: What goes wrong.
             recorder: Notes what happens.
             on_cut: Called when the line is cut, while the process lives on.
         """
         self.inner, self._plan, self._recorder, self._on_cut = inner, plan, recorder, on_cut
+        self._group = group
         self._is_cut = False
         self._random = Random(plan.jitter)
 
@@ -117,13 +125,27 @@ class Line:
             steps[place] = steps[place]._replace(status=error.code)
             yield refusal(error)
             return
-        await self._end_line(fault, request)
-        async with self.inner.send(request) as response:
+
+        async def note(response: Response) -> None:
             answer = await response.read() if call.verb == "create" and response.status < 300 else b""
             steps[place] = steps[place]._replace(status=response.status, what=described(request, call, answer))
             recorder.writes[number - 1] = f"{call.verb} {recorder.names.stable(steps[place].what)}"
+
+        if fault == "arrives-late":
+            self._group.create_task(self._arrive(request._replace(fence=None), note))
+            await asyncio.sleep(_CUT_SECONDS)
+            raise TransportError(f"{request.method} {request.target}: explore: the connection was cut")
+        await self._end_line(fault, request)
+        async with self.inner.send(request) as response:
+            await note(response)
             await self._delay_reply(fault, request)
             yield response
+
+    async def _arrive(self, request: Request, note: Callable[[Response], Awaitable[None]]) -> None:
+        """Deliver a request late, whether its sender lives or not."""
+        await asyncio.sleep(_ARRIVAL_SECONDS)
+        async with self.inner.inner.send(request) as response:
+            await note(response)
 
     async def _end_line(self, fault: str, request: Request) -> None:
         """Crash, or cut the line, before a request is sent."""

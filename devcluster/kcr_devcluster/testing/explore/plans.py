@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 # Faults at a write of the operator, those first that find most. `changed` lets another client change the object first.
 WRITE_FAULTS = (
-    "crash-after", "reply-lost", "500", "changed", "crash-before", "reply-late", "503", "429",
+    "crash-after", "reply-lost", "500", "changed", "crash-before", "arrives-late", "reply-late", "503", "429",
 )  # fmt: skip
 # Faults at a watch event that reaches the operator, not counted those of the first list. After `relist` the watch has
 # expired at this event; `coalesced` is the same two seconds later, so that what happens meanwhile is seen at once.

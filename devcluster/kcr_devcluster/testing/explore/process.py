@@ -80,7 +80,7 @@ class Operator:
         """Run one process until it crashes."""
         number = next(self._numbers)
         process = CrashingTransport(self._transport)
-        client = Client(Line(process, self._plan, self._recorder, self.ready.clear))
+        client = Client(Line(process, self._plan, self._recorder, group, self.ready.clear))
         elector = self._elector(client, number)
         manager = Manager(client, clock=self._clock, random=Random(number), leader_election=elector)
         attach(self._setups(), manager, {}, take_over=True)
