@@ -5,7 +5,7 @@ clients and servers, for which a shell would wait.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 if TYPE_CHECKING:
     from kcr.api.meta import Resource
+    from kcr.client import Client
 
 # A shell that waits for names feels broken.
 _SECONDS = 2.0
@@ -97,9 +98,32 @@ def complete_cronjobs(ctx: click.Context, parameter: click.Parameter, incomplete
 
 
 def complete_objects(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the Jobs and CronJobs whose name begins so; behind `KIND/` and `KIND `, the objects of that kind."""
+    """Return Jobs, CronJobs and kinds whose name begins so; behind `KIND/` and `KIND `, the objects of that kind."""
     kind, slash, _ = incomplete.partition("/")
-    return _objects(ctx, parameter, incomplete, (kind,) if slash else ("job", "cronjob"))
+    if slash:
+        return _objects(ctx, parameter, incomplete, (kind,))
+    found = _objects(ctx, parameter, incomplete, ("job", "cronjob"))
+    return found or [CompletionItem(f"{name}/") for name in _asked(ctx, _kinds) if name.startswith(kind)]
+
+
+def complete_containers(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the containers of the pods of the Job that is named before; none when the cluster cannot be asked."""
+    words = next((given for given in ctx.params.values() if isinstance(given, tuple) and given), ("",))
+    name = words[-1].rpartition("/")[2]
+
+    async def containers(client: "Client", namespace: str) -> set[str]:
+        from kcr.api.core import Pod  # noqa: PLC0415  # see above
+
+        pods = await client.list(Pod, namespace, labels=f"batch.kubernetes.io/job-name={name}")
+        return {one.name for pod in pods for one in (*pod.spec.init_containers, *pod.spec.containers)}
+
+    return _items("", _asked(ctx, containers), incomplete)
+
+
+async def _kinds(client: "Client", namespace: str) -> set[str]:
+    from kcr.client.discovery import all_served_kinds  # noqa: PLC0415  # see above
+
+    return {kind.singular or kind.resource.kind.lower() for kind in await all_served_kinds(client)}
 
 
 def _objects(
@@ -124,11 +148,22 @@ def _name(obj: "Resource") -> str:
 
 
 def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[[Resource], str]" = _name) -> list[str]:
+    async def names(client: "Client", namespace: str) -> set[str]:
+        from kcr.cli.target import parse_object, resolved  # noqa: PLC0415  # see above
+
+        wanted = (await resolved(client, parse_object(f"{kind}/a"))).kind if isinstance(kind, str) else kind
+        found = await client.list(wanted, namespace if wanted.resource.namespaced else "")
+        return {*map(name_of, found)} - {""}
+
+    return _asked(ctx, names)
+
+
+def _asked(ctx: click.Context, ask: "Callable[[Client, str], Awaitable[Iterable[str]]]") -> list[str]:
+    """Return the words that a question to the cluster of the options has found, sorted."""
     import asyncio  # noqa: PLC0415  # for a completion alone
 
     from kcr.app.logs import configure_logs  # noqa: PLC0415  # see above
     from kcr.cli.connection import connected  # noqa: PLC0415  # see above
-    from kcr.cli.target import parse_object, resolved  # noqa: PLC0415  # see above
 
     # Such as that of a missing permission: it would be taken for a name, or stand in the middle of the command line.
     configure_logs(None, "critical")
@@ -137,14 +172,12 @@ def _names(ctx: click.Context, kind: "type[Resource] | str", name_of: "Callable[
         # A question would stand in the middle of the command line.
         values["exec_plugins"] = "never"
 
-    async def names() -> list[str]:
+    async def answer() -> list[str]:
         async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace, _):
-            wanted = (await resolved(client, parse_object(f"{kind}/a"))).kind if isinstance(kind, str) else kind
-            found = await client.list(wanted, namespace if wanted.resource.namespaced else "")
-            return sorted({*map(name_of, found)} - {""})
+            return sorted(await ask(client, namespace))
 
     try:
-        return asyncio.run(names())
+        return asyncio.run(answer())
     except Exception:  # a shell shows no errors while it completes
         return []
 

@@ -14,7 +14,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key, OwnerReference, controller_of, is_controlled_by
 from kcr.api.pods import is_terminal
 from kcr.cli import options as shared
-from kcr.cli.completers import complete_jobs
+from kcr.cli.completers import complete_containers, complete_jobs
 from kcr.cli.connection import connected, find, run_quietly
 from kcr.cli.display import Display
 from kcr.cli.target import ObjectName, parse_job
@@ -33,7 +33,10 @@ from kcr.manager import Manager
 @click.argument("job", nargs=-1, required=True, metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
 @shared.object_options
 @click.option("-f", "--follow", is_flag=True, help="Go on, with the pods to come too, until the Job has ended.")
-@click.option("-c", "--container", metavar="NAME", default="", help="Only this container; by default all.")
+@click.option(
+    "-c", "--container", metavar="NAME", default="", shell_complete=complete_containers,
+    help="Only this container; by default all.",
+)  # fmt: skip
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Lines from the end of each log; by default all.")
 @click.option(
     "--since", metavar="DURATION", callback=shared.optional_seconds, help="Only lines not older than this, such as 5m."
