@@ -153,7 +153,7 @@ def grant_remedy(denials: Sequence[Denial], plugin: str = "") -> str:
         granted = f"--verb={','.join(allowed)} --resource={shlex.quote(','.join(resources))}"
         commands.append(f"{place} create {kind} {shlex.quote(name)} {granted}")
         commands.append(f"{place} create {kind}binding {shlex.quote(name)} --{kind}={shlex.quote(name)} {who}")
-    return f"grant what is missing, and events: {' && '.join(commands)}"
+    return f"grant what is missing, and to write events: {' && '.join(commands)}"
 
 
 def _plugin_command(denial: Denial, plugin: str) -> str:

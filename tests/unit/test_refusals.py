@@ -10,7 +10,7 @@ PRIORITY = 'pods "a" is forbidden: no PriorityClass with name urgent was found'
 ENDING = 'pods "a" is forbidden: unable to create new content in namespace ns because it is being terminated'
 RIGHT = 'jobs.batch is forbidden: User "ann" cannot create resource "jobs" in API group "batch" in the namespace "ns"'
 GRANT = (
-    "grant what is missing, and events: "
+    "grant what is missing, and to write events: "
     "kubectl -n ns create role ann-jobs.batch --verb=create --resource=jobs.batch && "
     "kubectl -n ns create rolebinding ann-jobs.batch --role=ann-jobs.batch --user=ann && "
     "kubectl -n ns create role ann-events --verb=create,patch --resource=events && "
@@ -91,7 +91,7 @@ def test_missing_rights_of_a_cluster_are_granted_by_verbs() -> None:
     cluster = 'cannot patch resource "sites/status" in API group "example.dev" at the cluster scope'
     denied = denials_in(f'User "a b" {cluster}; User "a b" {cluster.replace("patch", "create")}')
     assert grant_remedy(denied) == (
-        "grant what is missing, and events: kubectl create clusterrole a-b-sites.example.dev-status "
+        "grant what is missing, and to write events: kubectl create clusterrole a-b-sites.example.dev-status "
         "--verb=create,patch --resource=events,sites.example.dev/status && "
         "kubectl create clusterrolebinding a-b-sites.example.dev-status "
         "--clusterrole=a-b-sites.example.dev-status --user='a b'"

@@ -205,7 +205,7 @@ async def test_missing_rights_of_a_users_controller_are_granted_with_events(
         found = await explained_object(kcr_cluster.client, kcr_clock, "cm/wall", manager=manager)
     assert found == text("""
         configmap default/wall: controller walls lacks the right to patch configmaps
-          remedy      grant what is missing, and events:
+          remedy      grant what is missing, and to write events:
                         kubectl -n default create role a-configmaps --verb=patch --resource=configmaps &&
                         kubectl -n default create rolebinding a-configmaps --role=a-configmaps --serviceaccount=ns:a &&
                         kubectl -n default create role a-events --verb=create,patch --resource=events &&

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kcr.api.conditions import conditions_of
 from kcr.api.core import Event, Namespace, Pod
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Code, Explanation, Step, ago, deletion_case, merged, owner_text
+from kcr.api.explanation import Code, Explanation, Step, ago, counted, deletion_case, merged, owner_text
 from kcr.api.meta import Condition, Key, ObjectMeta, Resource, metadata_only
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.kinds import webhooks
@@ -316,7 +316,7 @@ def _wanted(seen: _Seen) -> str:
     generation = seen.obj.metadata.generation
     parts = [f"generation {generation}"] if generation else []
     replicas = seen.spec.get("replicas") if isinstance(seen.spec, dict) else None
-    return ", ".join([f"{replicas} replicas", *parts] if isinstance(replicas, int) else parts)
+    return ", ".join([counted(replicas, "replica"), *parts] if isinstance(replicas, int) else parts)
 
 
 def _present(seen: _Seen) -> str:
