@@ -233,6 +233,7 @@ class _Pool:
         self.is_outdated = False
         self._loop = asyncio.get_running_loop()
         self._wakes_at = inf
+        self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, exchange: "HttpResponse") -> None:
         """Begin a request; its task is cancelled when it takes too long."""
@@ -252,12 +253,13 @@ class _Pool:
 
     def _wake(self, due: float) -> None:
         if due < self._wakes_at:
-            self._wakes_at = due
-            self._loop.call_at(due, self._expire)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._wakes_at, self._timer = due, self._loop.call_at(due, self._expire)
 
     def _expire(self) -> None:
         """Cancel what takes too long, and come back for the next."""
-        self._wakes_at, now = inf, self._loop.time() + TIMER_SLACK_SECONDS
+        self._wakes_at, self._timer, now = inf, None, self._loop.time() + TIMER_SLACK_SECONDS
         for one in self.users:
             if one.due <= now:
                 one.due, one.is_late = inf, True

@@ -275,6 +275,32 @@ async def test_silent_watch_keeps_nothing_of_what_it_has_shown(authority: trustm
     assert sum(one.size for one in kept) < 10_000, kept[:5]
 
 
+async def test_requests_leave_no_timers_behind(authority: trustme.CA) -> None:
+    goes_on, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def slow(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/patient":
+            await goes_on.wait()
+        return web.Response(text="done")
+
+    def timers() -> list[asyncio.TimerHandle]:
+        # No public method tells them.
+        scheduled: list[asyncio.TimerHandle] = loop._scheduled  # type: ignore[attr-defined]
+        return [one for one in scheduled if not one.cancelled() and "_expire" in repr(one)]
+
+    async with (
+        serving(slow, authority) as url, HttpTransport(trusting(url, authority)) as transport,
+        asyncio.TaskGroup() as group,
+    ):  # fmt: skip
+        await read(transport, Request("GET", "/call", timeout_seconds=200.0))
+        # While one request is on its way, each shorter one wakes earlier than all before.
+        group.create_task(read(transport, Request("GET", "/patient", timeout_seconds=100.0)))
+        for seconds in range(60, 40, -1):
+            await read(transport, Request("GET", "/call", timeout_seconds=float(seconds)))
+            assert len(timers()) == 1
+        goes_on.set()
+
+
 async def test_connection_cut_inside_the_body_is_a_transport_error(authority: trustme.CA) -> None:
     async def cut(request: web.BaseRequest) -> web.StreamResponse:
         answer = web.StreamResponse()
