@@ -26,6 +26,8 @@ from kcr_devcluster.codegen.model import (
 )
 from kcr_devcluster.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 
+# Keywords that hold values.
+_VALUES = ("default", "enum", "example")
 _TYPE_META = ("apiVersion", "kind", "metadata")
 # The fields of kcr.Condition in the schema of metav1's; a default need not have those that have one there.
 _CONDITION = {
@@ -78,7 +80,7 @@ def crd_classes(manifest: Mapping[str, Any], wanted: str = "", found: dict[str, 
     except msgspec.ValidationError as error:
         raise ConfigError(f"this is not a CustomResourceDefinition: {error}") from error
     shown = f"{names.names.plural}.{names.group}"
-    spec = manifest["spec"]
+    spec = _without_nulls(manifest["spec"])
     versions = [one for one in spec["versions"] if wanted in (one["name"], "all") or (not wanted and one["storage"])]
     if not versions:
         known = ", ".join(one.name for one in names.versions)
@@ -259,6 +261,17 @@ class _Version:
 
 
 _QUANTITY = Quantity.__metadata__[0].extra_json_schema["pattern"]  # type: ignore[attr-defined]  # an Annotated
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a part of a definition without the members that are null, which are absent; values stay as they are."""
+    match value:
+        case Mapping():
+            some = {name: one for name, one in value.items() if one is not None}
+            return {name: one if name in _VALUES else _without_nulls(one) for name, one in some.items()}
+        case list():
+            return [_without_nulls(one) for one in value]
+    return value
 
 
 def _is_class(schema: Schema) -> bool:

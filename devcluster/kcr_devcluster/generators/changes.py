@@ -65,7 +65,8 @@ def changes(old: Json, new: Json) -> Iterator[Change]:
     yield from _identity(before, after)
     olds, news = ({one["name"]: one for one in spec["versions"]} for spec in (before, after))
     yield from _conversion(old, new)
-    stored = {*(old.get("status") or {}).get("storedVersions", ())} | {n for n, one in olds.items() if one["storage"]}
+    stored = set((old.get("status") or {}).get("storedVersions") or ())
+    stored |= {name for name, one in olds.items() if one["storage"]}
     for name, one in olds.items():
         if name in news:
             yield from _version(one, news[name])
@@ -96,7 +97,7 @@ def _conversion(old: Json, new: Json) -> Iterator[Change]:
             if (one.version, one.other, field) not in known:
                 what = f"lost when an object is read or written as {one.other}, which lacks it"
                 yield Change(one.version, field, what, f"add it to {one.other}, or convert with a webhook")
-    before, after = ((one["spec"].get("conversion") or {}).get("strategy", "None") for one in (old, new))
+    before, after = ((one["spec"].get("conversion") or {}).get("strategy") or "None" for one in (old, new))
     if before != after:
         gone = after == "None" and len([one for one in new["spec"]["versions"] if one["served"]]) > 1
         remedy = "keep the webhook as long as several versions are served" if gone else ""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kcr.cli.main import exit_code_of
+from kcr_devcluster.codegen.crds import crd_classes
 from kcr_devcluster.generators.changes import Change, changes
 from kcr_devcluster.yaml_writer import yaml_documents
 from tests.kit.custom_resources import Json, definition, spec_schema, version
@@ -90,6 +91,22 @@ def test_change_of_the_whole(old: Json, new: Json, path: str) -> None:
     before, after = ({**plain, "spec": {**plain["spec"], **more}} for more in (old, new))
     (change,) = changes(before, after)
     assert (change.path, change.is_breaking) == (path, True)
+
+
+def test_members_that_are_null_are_absent() -> None:
+    """As older versions of controller-gen write the status, also in the definitions of the Gateway API."""
+    nulls = dict.fromkeys(("subresources", "selectableFields", "additionalPrinterColumns"))
+    empty = dict.fromkeys(("required", "properties", "enum", "x-kubernetes-validations"))
+    schema = spec_schema({"a": {**TEXT, **empty}})
+    schema["required"] = schema["properties"]["spec"]["required"] = None
+    null = definition({**version("v1", schema), **nulls}, {**version("v2", schema), "storage": False, **nulls})
+    null["status"] = {"conditions": None, "storedVersions": None}
+    null["spec"]["conversion"] = {"strategy": None}
+    null["spec"]["names"] |= {"shortNames": None, "categories": None}
+    plain = definition(PLAIN, {**PLAIN, "name": "v2", "storage": False})
+    for old, new in ((null, plain), (plain, null), (null, null)):
+        assert list(changes(old, new)) == []
+    assert [one.name for one in crd_classes(null)] == [one.name for one in crd_classes(plain)]
 
 
 def test_stored_version_stays_until_its_objects_are_rewritten() -> None:
