@@ -14,6 +14,7 @@ from kcr_devcluster.rehearsal.versions import Outcome
 _NAMED = 3
 _MOST_FAILING = 10
 _LONGEST = 60
+_WITH_DATA = ("configmaps", "secrets")
 _REFUSED = ("verb", "resource", "code", "old", "new")
 _MINUTE, _HOUR = 60.0, 3600.0
 _STYLE = """
@@ -174,6 +175,11 @@ def _introduction(report: Report) -> Iterator[str]:
     head = report.head
     hours = f"{report.seconds / _HOUR:g} h" if report.seconds >= _HOUR else f"{report.seconds:g} s"
     start = f"{head.time:%Y-%m-%dT%H:%M:%SZ}"
+    yield from (f"left out of the snapshot: {words}" for words in head.left_out)
+    hidden = sorted({kind.plural for kind in head.kinds if kind.whole and kind.plural in _WITH_DATA} - {*head.data})
+    if hidden:
+        data = " and ".join(hidden)
+        yield f"hashes stand for the data of {data}, which controllers may write anew: see --include-data"
     names = ", ".join(head.controllers)
     yield f"{names}: {hours} of virtual time from {start}, {head.count:,} objects of {head.server}"
 

@@ -6,7 +6,7 @@ import msgspec
 
 from kcr_devcluster.rehearsal.comparison import Condition, Difference
 from kcr_devcluster.rehearsal.report import Rate, Report, as_html, as_json, as_text
-from kcr_devcluster.rehearsal.snapshot_file import Head
+from kcr_devcluster.rehearsal.snapshot_file import Head, SnapshotKind
 from kcr_devcluster.rehearsal.versions import Outcome
 
 HEAD = Head(
@@ -49,6 +49,19 @@ def test_table_names_versions_and_what_is_deleted_first() -> None:
     assert "pods Ready=False - 1 2" in words
     assert "pods Ready=True - 3 3" not in words
     assert lines[-1] == "the new version deletes 5 and replaces 0 objects that the old one keeps"
+
+
+def test_what_the_snapshot_lacks_is_told() -> None:
+    kinds = (
+        SnapshotKind("v1", "ConfigMap", "configmaps", namespaced=True, whole=True),
+        SnapshotKind("v1", "Secret", "secrets", namespaced=True, whole=False),
+    )
+    head = msgspec.structs.replace(HEAD, kinds=kinds, left_out=("pods: forbidden",))
+    lines = list(as_text(report()._replace(head=head)))
+    assert "left out of the snapshot: pods: forbidden" in lines
+    assert "hashes stand for the data of configmaps, which controllers may write anew: see --include-data" in lines
+    shown = list(as_text(report()._replace(head=msgspec.structs.replace(head, data=("configmaps",)))))
+    assert not [line for line in shown if line.startswith("hashes")]
 
 
 def test_requests_of_the_first_minute_are_apart_from_those_of_an_hour() -> None:
