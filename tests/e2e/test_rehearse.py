@@ -212,6 +212,12 @@ def test_two_versions_that_do_the_same_pass_and_are_shown_as_a_table_and_a_page(
             "in reconcile starts a process", id="process", marks=pytest.mark.soak,
         ),
         pytest.param(
+            "        names = {",
+            "        import aiohttp\n        async with aiohttp.ClientSession() as session:\n"
+            "            await session.get('http://prices.example.dev')\n        names = {",
+            "hands work to a thread", id="aiohttp", marks=pytest.mark.soak,
+        ),
+        pytest.param(
             "        names = {", "        while True: pass\n        names = {",
             "in reconcile has blocked the event loop for 30 s", id="endless", marks=pytest.mark.soak,
         ),

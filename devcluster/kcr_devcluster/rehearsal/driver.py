@@ -122,6 +122,17 @@ class _Outside:
 
         time.sleep = refused
 
+    def guard(self, loop: Any) -> None:
+        """Refuse threads of a loop; connections of asyncio and of aiohttp begin with one that resolves the name."""
+        run = loop.run_in_executor
+
+        def refused(*arguments: Any) -> Any:
+            if self.is_on:
+                self.refuse("hands work to a thread, which kcr.in_thread does not in virtual time")
+            return run(*arguments)
+
+        loop.run_in_executor = refused
+
     def refuse(self, what: str) -> None:
         """Raise an error if code of the operator is on the stack."""
         if line := self.line(sys._getframe(2)):
@@ -246,6 +257,7 @@ class Rehearsal:
             operator = names.manager(
                 names.client(self._counting), clock=clock, random=random.Random(seed), namespace=request["namespace"]
             )
+            outside.guard(self._loop)
             outside.is_on = True
             try:
                 names.attach(names.find_plugins(tuple(request["controllers"])), operator, os.environ, take_over=True)
