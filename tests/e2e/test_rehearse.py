@@ -215,7 +215,7 @@ def test_two_versions_that_do_the_same_pass_and_are_shown_as_a_table_and_a_page(
             "        names = {",
             "        import aiohttp\n        async with aiohttp.ClientSession() as session:\n"
             "            await session.get('http://prices.example.dev')\n        names = {",
-            "hands work to a thread", id="aiohttp", marks=pytest.mark.soak,
+            "shops default/shop0: ", id="aiohttp", marks=pytest.mark.soak,
         ),
         pytest.param(
             "        names = {", "        while True: pass\n        names = {",

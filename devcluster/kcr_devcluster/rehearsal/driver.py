@@ -136,7 +136,7 @@ class _Outside:
     def refuse(self, what: str) -> None:
         """Raise an error if code of the operator is on the stack."""
         if line := self.line(sys._getframe(2)):
-            self.refusal = self.refusal or f"{line} {what}"
+            self.refusal = self.refusal or f"{_whose()}{line} {what}"
             raise RuntimeError(f"rehearsal: {self.refusal}")
 
     def line(self, frame: Any) -> str:
@@ -156,6 +156,14 @@ class _Outside:
 
     def _is_standard(self, file: str) -> bool:
         return any(file.startswith(folder) for folder in self._standard)
+
+
+def _whose() -> str:
+    """Return the controller and the key that are reconciled: a library may call out in a task of its own."""
+    with suppress(Exception):
+        bound = importlib.import_module("structlog.contextvars").get_contextvars()
+        return f"{bound['controller']} {bound['namespace']}/{bound['name']}: "
+    return ""
 
 
 def _is_local(event: str, arguments: Any) -> bool:
