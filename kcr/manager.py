@@ -103,7 +103,7 @@ class Manager:
         self.namespaces: Namespaces | None = namespace if isinstance(namespace, Namespaces) else None
         self.namespace: str = namespace if isinstance(namespace, str) else ""
         self.metrics: Metrics = metrics or Metrics()
-        self.request_observers: list[RequestObserver] = []
+        self.request_observers: list[RequestObserver] = [*WRITE_CONTEXT.get().observers]
         self.health: Health = Health()
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")

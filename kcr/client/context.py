@@ -95,6 +95,7 @@ class WriteContext(msgspec.Struct, frozen=True):
         dry_run: Whether all of them are dry runs; judged by its truth, because a review ends.
         fence: Of the request that aiohttp sends just now; None without one.
         manager: The manager whose task sends requests; None for none.
+        observers: Of the requests of the managers that the task makes.
     """
 
     owner: Key | None = None
@@ -105,6 +106,7 @@ class WriteContext(msgspec.Struct, frozen=True):
     dry_run: bool | DryRunReview = False
     fence: Callable[[], None] | None = None
     manager: Any = None
+    observers: tuple[Any, ...] = ()
 
 
 WRITE_CONTEXT: ContextVar[WriteContext] = ContextVar("kcr_write_context", default=WriteContext())  # noqa: B039  # frozen

@@ -5,20 +5,19 @@ used a right that it does not declare. Workers of pytest-xdist hand in what they
 """
 
 from collections.abc import Generator
-from functools import wraps
-from typing import Any
+from contextlib import ExitStack
 
 import msgspec
 import pytest
 
+from kcr.client.context import writing
 from kcr.controller import Right
-from kcr.manager import Manager
 from kcr_devcluster.testing.rights import LackingRight, RightsInUse, Scope, spoken
 from kcr_devcluster.yaml_writer import yaml_documents
 
 _KEY = "kcr_rights"
 _IN_USE = pytest.StashKey[RightsInUse]()
-_PATCH = pytest.StashKey[pytest.MonkeyPatch]()
+_OBSERVING = pytest.StashKey[ExitStack]()
 _REMEDY = "declare them with manager.add_controller(…, rights=kcr.rights(…)), or leave these requests out"
 
 
@@ -33,20 +32,14 @@ class _HandedIn(msgspec.Struct):
 def pytest_configure(config: pytest.Config) -> None:
     """Observe the requests of each manager that is made."""
     in_use = config.stash[_IN_USE] = RightsInUse()
-    patch = config.stash[_PATCH] = pytest.MonkeyPatch()
-    make = Manager.__init__
-
-    @wraps(make)
-    def observed(manager: Manager, *args: Any, **options: Any) -> None:
-        make(manager, *args, **options)
-        manager.request_observers.append(in_use)
-
-    patch.setattr(Manager, "__init__", observed)
+    # The loops of tests inherit this context.
+    observing = config.stash[_OBSERVING] = ExitStack()
+    observing.enter_context(writing(observers=(in_use,)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Observe them no more."""
-    config.stash[_PATCH].undo()
+    config.stash[_OBSERVING].close()
 
 
 @pytest.hookimpl(wrapper=True)
