@@ -22,82 +22,53 @@ the fixture `kcr_apiserver` is a kube-apiserver if `KUBEBUILDER_ASSETS` names on
 """
 
 import importlib
+import re
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kcr.testing.loop import StallError, VirtualClock, consistently, eventually
-
+# The public names, each with its module: the one list of them, for type checkers and for `_homes`.
 if TYPE_CHECKING:
-    from kcr.testing import build
-    from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
-    from kcr.testing.mutations import MutatedError, unchanged_stores
-    from kcr.testing.source import FakeSource
-    from kcr_devcluster.testing.admission import AdmissionResult, admit
-    from kcr_devcluster.testing.clusters import simulated_cluster
-    from kcr_devcluster.testing.controlplane import ApiServer
-    from kcr_devcluster.testing.crash import CrashingTransport
-    from kcr_devcluster.testing.explore import explore
-    from kcr_devcluster.testing.faults import FaultyTransport
-    from kcr_devcluster.testing.namespaces import namespace_ends
-    from kcr_devcluster.testing.pods import PodScript
-    from kcr_devcluster.testing.requests import requests
-    from kcr_devcluster.testing.round_trip import check_round_trip
+    from kcr.testing import build as build
+    from kcr.testing.fakes import FakeInformer as FakeInformer, FakeManager as FakeManager, FakeRecorder as FakeRecorder
+    from kcr.testing.loop import (
+        StallError as StallError,
+        VirtualClock as VirtualClock,
+        consistently as consistently,
+        eventually as eventually,
+    )
+    from kcr.testing.mutations import MutatedError as MutatedError, unchanged_stores as unchanged_stores
+    from kcr.testing.source import FakeSource as FakeSource
+    from kcr_devcluster.testing.admission import AdmissionResult as AdmissionResult, admit as admit
+    from kcr_devcluster.testing.clusters import simulated_cluster as simulated_cluster
+    from kcr_devcluster.testing.controlplane import ApiServer as ApiServer
+    from kcr_devcluster.testing.crash import CrashingTransport as CrashingTransport
+    from kcr_devcluster.testing.explore import explore as explore
+    from kcr_devcluster.testing.faults import FaultyTransport as FaultyTransport
+    from kcr_devcluster.testing.namespaces import namespace_ends as namespace_ends
+    from kcr_devcluster.testing.pods import PodScript as PodScript
+    from kcr_devcluster.testing.requests import requests as requests
+    from kcr_devcluster.testing.round_trip import check_round_trip as check_round_trip
 
-__all__ = [
-    "AdmissionResult",
-    "ApiServer",
-    "CrashingTransport",
-    "FakeInformer",
-    "FakeManager",
-    "FakeRecorder",
-    "FakeSource",
-    "FaultyTransport",
-    "MutatedError",
-    "PodScript",
-    "StallError",
-    "VirtualClock",
-    "admit",
-    "build",
-    "check_round_trip",
-    "consistently",
-    "eventually",
-    "explore",
-    "namespace_ends",
-    "requests",
-    "simulated_cluster",
-    "unchanged_stores",
-]
 
-# Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
-_HOMES = {
-    "AdmissionResult": "kcr_devcluster.testing.admission",
-    "admit": "kcr_devcluster.testing.admission",
-    "ApiServer": "kcr_devcluster.testing.controlplane",
-    "CrashingTransport": "kcr_devcluster.testing.crash",
-    "FakeInformer": "kcr.testing.fakes",
-    "FakeManager": "kcr.testing.fakes",
-    "FakeRecorder": "kcr.testing.fakes",
-    "FakeSource": "kcr.testing.source",
-    "FaultyTransport": "kcr_devcluster.testing.faults",
-    "MutatedError": "kcr.testing.mutations",
-    "PodScript": "kcr_devcluster.testing.pods",
-    "check_round_trip": "kcr_devcluster.testing.round_trip",
-    "explore": "kcr_devcluster.testing.explore",
-    "namespace_ends": "kcr_devcluster.testing.namespaces",
-    "requests": "kcr_devcluster.testing.requests",
-    "simulated_cluster": "kcr_devcluster.testing.clusters",
-    "unchanged_stores": "kcr.testing.mutations",
-}
+@cache
+def _homes() -> dict[str, str]:
+    text = Path(__file__).read_text(encoding="utf-8")
+    found = re.findall(r"^    from (\S+) import (\([^)]*\)|.*)$", text, re.MULTILINE)
+    return {name: home for home, names in found for name in re.findall(r"\w+(?= as )", names)}
 
 
 if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse all other names
-
+    # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
     def __getattr__(name: str) -> object:
-        if name == "build":
-            return importlib.import_module("kcr.testing.build")
-        if name not in _HOMES:
+        if name == "__all__":
+            return sorted(_homes())
+        if name not in _homes():
             raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
-        home = _HOMES[name]
+        home = _homes()[name]
+        if home == __name__:
+            return importlib.import_module(f"{home}.{name}")
         if home.startswith("kcr_devcluster.") and find_spec("kcr_devcluster") is None:
             raise ImportError(f"kcr.testing.{name} needs the extra 'test': pip install 'kcr[test]'")
         value = globals()[name] = getattr(importlib.import_module(home), name)
@@ -105,5 +76,4 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and must refuse a
 
 
 def __dir__() -> list[str]:
-    # Without it, `help` shows the few names that are imported already.
-    return __all__
+    return sorted(_homes())

@@ -10,7 +10,7 @@ import pytest
 import kcr.testing
 
 # A run of pytest inside pytest forgets the modules that it has loaded, and these names keep what they found there.
-for _name in kcr.testing.__all__:
+for _name in dir(kcr.testing):
     getattr(kcr.testing, _name)
 
 ROOT = Path(__file__).parents[2]
