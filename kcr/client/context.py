@@ -89,23 +89,23 @@ class WriteContext(msgspec.Struct, frozen=True):
     Attributes:
         owner: The key that is reconciled; None outside of reconciles.
         tracker: Notes the writes for the owner; None when no key is deferred for them.
+        manager: The manager whose task sends requests; None for none.
         shard: The shard of the owner, or of a component that runs on the holder of a shard; None without sharding.
         has_slots: Whether the program is sharded, so that created dependents get the slot of their owner as a label.
         every_replica: Whether these writes need no Lease: webhooks, and components that run on every replica.
         dry_run: Whether all of them are dry runs; judged by its truth, because a review ends.
         fence: Of the request that aiohttp sends just now; None without one.
-        manager: The manager whose task sends requests; None for none.
         observers: Of the requests of the managers that the task makes.
     """
 
     owner: Key | None = None
     tracker: WriteTracker | None = None
+    manager: Any = None
     shard: int | None = None
     has_slots: bool = False
     every_replica: bool = False
     dry_run: bool | DryRunReview = False
     fence: Callable[[], None] | None = None
-    manager: Any = None
     observers: tuple[Any, ...] = ()
 
 

@@ -235,12 +235,12 @@ class Controller:
         self.dropped: DroppedEvents = DroppedEvents()
         self.metrics.dropped = self.dropped.counts
         limit = self._make_limit(options.max_retries)
-        backoff = Backoff(self.queue, options.retry_on_event, lambda: self.own_store, limit)
+        backoff = Backoff(self.queue, options.retry_on_event, self._find, limit)
         breaker = self._make_breaker(options.breaker, backoff)
         hot_loops, conflicts = HotLoops(client, breaker), None if client is None else Conflicts(client)
         watched = WatchedKinds(hot_loops, conflicts, has_other_source=_has_other_source(options))
         self.watched: WatchedKinds = watched
-        self.pauses: Pauses = Pauses(self.metrics, lambda: watched.own_store, options.recorder)
+        self.pauses: Pauses = Pauses(self.metrics, watched.own_object, options.recorder)
         self.waits: Waits = Waits(self.queue, surroundings.find_informer)
         # Seconds for running reconciles to finish; None when they must not write any more.
         self._grace: float | None = options.graceful_shutdown_timeout
@@ -263,15 +263,18 @@ class Controller:
     def _make_limit(self, max_retries: int | None) -> RetryLimit | None:
         if max_retries is None:
             return None
-        return RetryLimit(max_retries, lambda: self.own_store, self.queue.forget, self.metrics, self._make_recorder())
+        return RetryLimit(max_retries, self._find, self.queue.forget, self.metrics, self._make_recorder())
 
     def _make_breaker(self, per_minute: float | None, backoff: Backoff) -> Breaker | None:
         if per_minute is None:
             return None
         return Breaker(
-            per_minute, backoff.slow, controller=self.name, store=lambda: self.own_store, metrics=self.metrics,
+            per_minute, backoff.slow, controller=self.name, find=self._find, metrics=self.metrics,
             recorder=self._make_recorder,
         )  # fmt: skip
+
+    def _find(self, key: Key) -> Resource | None:
+        return self.watched.own_object(key)
 
     def _make_recorder(self) -> EventSink | None:
         return self._surroundings.recorder and self._surroundings.recorder(self.name)
@@ -415,13 +418,13 @@ class Controller:
         if stations.limit is not None:
             gates.append(stations.limit)
         # The hot loops wait for the server before they let a reconcile begin: nothing else has begun by then.
-        observers: list[Observer] = [DebugLog(self.queue, lambda: self.own_store)] if DebugLog.is_enabled() else []
+        observers: list[Observer] = [DebugLog(self.queue, self.watched.own_object)] if DebugLog.is_enabled() else []
         if stations.conflicts is not None:
             observers.append(stations.conflicts)
         # The span ends before the metrics, which take its exemplar.
         observers += (stations.hot_loops, self.journal, ReconcileMetrics(self.metrics))
         if tracer is not None:
-            observers.append(ReconcileSpans(tracer, self.name, self.queue, lambda: self.own_store))
+            observers.append(ReconcileSpans(tracer, self.name, self.queue, self.watched.own_object))
         if writes is not None:
             gates.append(writes)
         if isinstance(writes, ReadYourWrites):
@@ -442,12 +445,12 @@ class Controller:
         writes, gates, manager = self._stations.writes, self._stations.gates, WRITE_CONTEXT.get().manager
         tracker = writes if isinstance(writes, TrackedWrites) else self._stations.breaker
         if not self._surroundings.has_slots:
-            return lambda key: WriteContext(key, tracker, manager=manager)
+            return lambda key: WriteContext(key, tracker, manager)
 
         def context_of(key: Key) -> WriteContext:
             shards = (gate.shard_of(key) for gate in gates)
             shard = next((one for one in shards if one is not None), None)
-            return WriteContext(key, tracker, shard, has_slots=True, manager=manager)
+            return WriteContext(key, tracker, manager, shard, has_slots=True)
 
         return context_of
 

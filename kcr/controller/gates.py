@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from kcr.api.meta import Key, Resource
-from kcr.informer import Handler, Store
+from kcr.informer import Handler
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 from kcr.workqueue import Reason, WorkQueue
@@ -72,11 +72,6 @@ class HandlingGate(Handler[Any]):
         return None
 
 
-def object_in(store: Store[Any] | None, key: Key) -> Resource | None:
-    """Return the object of a key; None without one, and of a store that shows none: its readers report that."""
-    return store.get(key) if store is not None and store.synced and not store.progress.is_closed else None
-
-
 def is_paused(obj: Resource) -> bool:
     """Return whether an object's annotations say that no controller reconciles it."""
     return obj.metadata.annotations.get(PAUSED) == "true"
@@ -98,18 +93,17 @@ class Pauses:
     """
 
     def __init__(
-        self, metrics: ControllerMetrics, find_store: Callable[[], Store[Any] | None], recorder: EventSink | None
+        self, metrics: ControllerMetrics, find: Callable[[Key], Resource | None], recorder: EventSink | None
     ) -> None:
         """Know of no paused object.
 
         Args:
             metrics: Counts the paused objects.
-            find_store: Returns the objects that the controller's keys name; None when keys name none that it knows of,
-                and then no key is paused.
+            find: Returns the object of a key; None when no store shows one, and then the key is not paused.
             recorder: Records begin and end of each pause as events of the object; None for no events. After a restart
                 of the controller the begin is recorded again; an end while no controller runs is not.
         """
-        self._find_store = find_store
+        self._find = find
         self._recorder = recorder
         # The uids of the paused objects whose keys have come: one log line for each pause, however many events.
         self._uids: dict[Key, str] = {}
@@ -122,7 +116,7 @@ class Pauses:
 
     def check(self, key: Key) -> GateDecision:
         """Drop a key whose object is paused; the first decision that is new is logged."""
-        obj = object_in(self._find_store(), key)
+        obj = self._find(key)
         if obj is None or not is_paused(obj):
             if self._uids and self._uids.pop(key, None) is not None:
                 self._metrics.paused = len(self._uids)

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from functools import wraps
+from math import inf
 from random import Random
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -68,14 +69,17 @@ def requeue_seconds(result: object, random: Random) -> float | None:
         return None
     if not isinstance(result, Result):
         refuse(f"reconcile returned {shown(result)}, not a kcr.Result: end it with `return kcr.Result()`")
-    if result.priority is not None:
-        check_priority(result.priority)
-    if not result.jitter:
-        return seconds_of(result.requeue_after, "requeue_after")
-    if not is_number(result.jitter) or result.jitter < 0:
-        refuse(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
-    seconds = seconds_of(result.requeue_after, "requeue_after")
-    return seconds and seconds * (1.0 + result.jitter * random.random())
+    seconds, jitter, priority = result
+    if priority is not None:
+        check_priority(priority)
+    # Most others ask for a number of seconds.
+    if type(seconds) is not float or not -inf < seconds < inf:
+        seconds = seconds_of(seconds, "requeue_after")
+    if not jitter:
+        return seconds
+    if not is_number(jitter) or jitter < 0:
+        refuse(f"jitter is {jitter!r:.100}: give it a part of requeue_after, such as 0.1")
+    return seconds and seconds * (1.0 + jitter * random.random())
 
 
 class Explaining(Protocol):

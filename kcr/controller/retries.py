@@ -14,7 +14,7 @@ Source: client-go's examples (`queue.NumRequeues(key) < maxRetries`), which drop
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -22,10 +22,9 @@ from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
 from kcr.arguments import checked_on_failure
 from kcr.clock import TIMER_SLACK_SECONDS
-from kcr.controller.gates import EventSink, GateDecision, object_in
+from kcr.controller.gates import EventSink, GateDecision
 from kcr.controller.own_writes import StaleStoreError
 from kcr.errors import LeadershipLostError, RetryLater, TooManyRequestsError
-from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 from kcr.workqueue import Reason, WorkQueue
@@ -88,20 +87,20 @@ class Backoff:
 
     def __init__(
         self, queue: WorkQueue[Key], on_event: RetryOnEvent = "always",
-        store: Callable[[], Store[Any] | None] = lambda: None, limit: "RetryLimit | None" = None,
+        find: Callable[[Key], Resource | None] = lambda key: None, limit: "RetryLimit | None" = None,
     ) -> None:  # fmt: skip
         """Know of no failure.
 
         Args:
             queue: Gets the keys to retry.
             on_event: Whether an event reconciles a key in backoff.
-            store: Returns the store of the objects that the keys name; None when they name none that is known.
+            find: Returns the object of a key; None when no store shows one.
             limit: Parks keys that fail too often; None to retry them endlessly.
         """
         self._limit = limit
         self._queue = queue
         self._on_event = on_event
-        self._store = store
+        self._find = find
         # With "always" the slowed keys alone: the queue knows of the backoff.
         self._waits: dict[Key, _Wait] = {}
         # Of the objects of keys being reconciled, where no other event counts.
@@ -183,7 +182,7 @@ class Backoff:
         return 0.0
 
     def _state(self, key: Key) -> object:
-        return _state(object_in(self._store(), key))
+        return _state(self._find(key))
 
 
 def _now() -> float:
@@ -199,14 +198,14 @@ class RetryLimit:
     """
 
     def __init__(
-        self, max_retries: int, store: Callable[[], Store[Any] | None], forget: Callable[[Key], None],
+        self, max_retries: int, find: Callable[[Key], Resource | None], forget: Callable[[Key], None],
         metrics: ControllerMetrics, recorder: EventSink | None,
     ) -> None:  # fmt: skip
         """Know of no failure.
 
         Args:
             max_retries: How often a failed key is retried.
-            store: Returns the store of the objects that the keys name; None when they name none that is known.
+            find: Returns the object of a key; None when no store shows one.
             forget: Resets the backoff of a key that is no longer parked.
             metrics: Where parked keys are counted.
             recorder: Records a warning about each object whose key is parked; None for no events.
@@ -214,7 +213,7 @@ class RetryLimit:
         self.parked: dict[Key, ParkedFailure] = {}
         self._recorder = recorder
         self._max_retries = max_retries
-        self._store = store
+        self._find = find
         self._forget = forget
         self._metrics = metrics
         # Failures in a row, of keys that have some.
@@ -226,7 +225,7 @@ class RetryLimit:
         """Decide whether a key stays parked."""
         if self._failures.get(key, 0) < self._max_retries:
             return GateDecision.ADMIT
-        state = _state(object_in(self._store(), key))
+        state = _state(self._find(key))
         if key in self.parked:
             if self._states.get(key) == state:
                 return GateDecision.PARK
@@ -247,7 +246,7 @@ class RetryLimit:
         if all(isinstance(cause, _NOT_COUNTED) for cause in causes):
             return False
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        obj = object_in(self._store(), key)
+        obj = self._find(key)
         if failures <= self._max_retries or obj is None:
             return False
         self.parked[key] = ParkedFailure(failures, error)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kcr.api.meta import Resource
+from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.controller.gates import HandlingGate
 from kcr.controller.observers.conflicts import Conflicts
@@ -50,6 +50,11 @@ class WatchedKinds:
         """The kinds, each once; that of the keys is the first."""
         own = () if self.own_kind is None else (self.own_kind,)
         return tuple(dict.fromkeys((*own, *self._kinds)))
+
+    def own_object(self, key: Key) -> Resource | None:
+        """Return the object of a key; None without one, and of a store that shows none: its readers report that."""
+        store = self.own_store
+        return store.get(key) if store is not None and store.synced and not store.progress.is_closed else None
 
     def add(self, source: Source, informer: AnyInformer) -> None:
         """Note a source; the first that enqueues the objects' own keys determines the kind of the keys."""

@@ -184,8 +184,8 @@ class QueueMetrics:
         self.depths: Callable[[], Mapping[int, int]] = dict
         # The priorities that have a series: it stays, at 0, when their keys have been handed out.
         self._priorities: dict[int, str] = {0: "0"}
-        # The loop whose time it is, looked up once.
-        self._loop: asyncio.AbstractEventLoop | None = None
+        # The time of the loop, which is looked up once.
+        self._now: Callable[[], float] = self._find_time
         # When queued keys were added first; when a worker took those being processed, and how long they had waited.
         self._added: dict[Hashable, float] = {}
         self._started: dict[Hashable, tuple[float, float]] = {}
@@ -243,10 +243,9 @@ class QueueMetrics:
             series[label] = series.get(label, 0) + depth
         return series
 
-    def _now(self) -> float:
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop.time()
+    def _find_time(self) -> float:
+        self._now = asyncio.get_running_loop().time
+        return self._now()
 
 
 QUEUE_ROWS = (

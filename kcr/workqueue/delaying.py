@@ -51,7 +51,8 @@ class DelayingQueue(Generic[K]):
             priority: Handed on to `ready`.
             reason: Handed on to `ready`, unless another deadline is earlier.
         """
-        deadline = asyncio.get_running_loop().time() + max(seconds, MIN_DELAY_SECONDS)
+        least = MIN_DELAY_SECONDS
+        deadline = asyncio.get_running_loop().time() + (seconds if seconds > least else least)
         known = self._delays.get(key)
         if known is not None:
             if known.deadline <= deadline:

@@ -24,9 +24,8 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.meta import Key, Resource
 from kcr.client.context import WriteTracker, WritingClient
-from kcr.controller.gates import EventSink, object_in
+from kcr.controller.gates import EventSink
 from kcr.controller.observers import ReconcileRun
-from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 
@@ -73,7 +72,7 @@ class Breaker(WriteTracker):
 
     def __init__(
         self, per_minute: float, slow: Callable[[Key, float, str], None], *, controller: str,
-        store: Callable[[], Store[Any] | None], metrics: ControllerMetrics, recorder: Callable[[], EventSink | None],
+        find: Callable[[Key], Resource | None], metrics: ControllerMetrics, recorder: Callable[[], EventSink | None],
     ) -> None:  # fmt: skip
         """Know of no writes.
 
@@ -81,14 +80,14 @@ class Breaker(WriteTracker):
             per_minute: The tokens that a key gets.
             slow: Defers a key for some seconds, and says why.
             controller: Its name, for the log.
-            store: Returns the store of the objects that the keys name.
+            find: Returns the object of a key; None when no store shows one.
             metrics: Where slowed keys are counted.
             recorder: Returns what records a warning about the object of a slowed key; None for no events.
         """
         self.writes: dict[Key, float] = {}
         self.slowed: dict[Key, tuple[str, str, str]] = {}
         self._per_second, self._burst = per_minute / 60, per_minute * _MINUTES
-        self._slow, self._controller, self._store = slow, controller, store
+        self._slow, self._controller, self._find = slow, controller, find
         self._metrics, self._recorder = metrics, recorder
         self._paces: dict[Key, _Pace] = {}
         # The size at which keys that are long calm are dropped. It doubles, so that a key costs a constant.
@@ -151,7 +150,7 @@ class Breaker(WriteTracker):
         self.slowed[key] = event, place, remedy
         self._metrics.slowed = len(self.slowed)
         _log.warning(event, object=place, remedy=remedy)
-        obj = object_in(self._store(), key)
+        obj = self._find(key)
         if obj is not None and (recorder := self._recorder()) is not None:
             recorder.event(obj, "Warning", "ReconcileSlowed", f"{event}: {place}; {remedy}")
 

@@ -153,7 +153,12 @@ class HotLoops(Observer):
 
     def begin(self, run: ReconcileRun) -> Awaitable[None] | None:
         """Count one reconcile; of a hot key the owners of its field are read before it."""
-        return self._inspect(run.key) if self._is_hot(run.key, run.began) else None
+        key, now = run.key, run.began
+        if now >= self._window_end:
+            self._begin_window(now)
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        is_rare = count < MOST_RECONCILES and not self._recordings
+        return None if is_rare or not self._is_hot(key, count, now) else self._inspect(key)
 
     def end(self, run: ReconcileRun) -> Awaitable[None] | None:
         """Count a reconcile that asks for its key again at once; of a hot key the owners are read after it as well."""
@@ -165,13 +170,8 @@ class HotLoops(Observer):
             self._note_requeue(run.key)
         return self._inspect(run.key) if run.key in self._recordings and run.outcome != "cancelled" else None
 
-    def _is_hot(self, key: Key, now: float) -> bool:
-        """Count one reconcile, and return whether the changes of its key are being recorded."""
-        if now >= self._window_end:
-            self._begin_window(now)
-        count = self._counts[key] = self._counts.get(key, 0) + 1
-        if count < MOST_RECONCILES and not self._recordings:
-            return False
+    def _is_hot(self, key: Key, count: int, now: float) -> bool:
+        """Return whether the changes of a key are being recorded."""
         if key in self._recordings:
             return True
         if count < MOST_RECONCILES or key in self._silent_until or len(self._recordings) >= _KEYS:

@@ -69,13 +69,10 @@ class ReconcileJournal(Observer):
     def end(self, run: ReconcileRun) -> None:
         """Record a reconcile that has ended."""
         detail = run.detail if run.error is None else str(run.detail)[:MAX_TEXT]
-        self.record((run.key, run.ended, run.ended - run.began, run.outcome, detail))
-
-    def record(self, run: _Entry) -> None:
-        """Record a reconcile that has ended: the values of an `EndedReconcile`."""
-        self._runs.append(run)
-        if self.failing or run[3] == "error":
-            self._follow(EndedReconcile._make(run))
+        entry = run.key, run.ended, run.ended - run.began, run.outcome, detail
+        self._runs.append(entry)
+        if self.failing or run.error is not None:
+            self._follow(EndedReconcile._make(entry))
 
     def _follow(self, run: EndedReconcile) -> None:
         if run.outcome == "error":

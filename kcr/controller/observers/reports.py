@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from kcr.api import codec
 from kcr.api.meta import Key, Resource
 from kcr.controller.observers import Observer, ReconcileRun
-from kcr.informer import Store
 from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 from kcr.tracing import ActiveSpan, Parents, exemplar_of, links_to, record_failure, traceparent_of
@@ -37,7 +36,7 @@ class ReconcileSpans(Observer):
 
     def __init__(
         self, tracer: "Tracer", controller: str, queue: WorkQueue[Key],
-        own_store: "Callable[[], Store[Any] | None]" = lambda: None,
+        find: "Callable[[Key], Resource | None]" = lambda key: None,
     ) -> None:  # fmt: skip
         """Make no span yet.
 
@@ -45,12 +44,12 @@ class ReconcileSpans(Observer):
             tracer: From `kcr.tracing.find_tracer`.
             controller: The controller's name.
             queue: Knows why keys are reconciled.
-            own_store: Returns the store of the objects that the keys name; None when they name none that is known.
+            find: Returns the object of a key; None when no store shows one.
         """
         self._tracer = tracer
         self._controller = controller
         self._queue = queue
-        self._own_store, self._parents = own_store, Parents()
+        self._find, self._parents = find, Parents()
         # Of the reconciles that run.
         self._spans: dict[Key, ActiveSpan] = {}
 
@@ -64,18 +63,14 @@ class ReconcileSpans(Observer):
         }  # fmt: skip
         if state.waited is not None:
             attributes["kcr.queue.seconds"] = state.waited
-        own = self._traceparent(key)
+        obj = self._find(key)
+        own = "" if obj is None else traceparent_of(obj.metadata)
         parent = self._parents.find(own, run.began)
         links = links_to((own, *(reason.traceparent for reason in state.processing_reasons)), parent)
         span = self._spans[key] = ActiveSpan(
             self._tracer, f"reconcile {self._controller}", attributes, parent=parent, links=links
         )
         span.enter()
-
-    def _traceparent(self, key: Key) -> str:
-        store = self._own_store()
-        obj = store.get(key) if store is not None and store.synced and not store.is_closed else None
-        return "" if obj is None else traceparent_of(obj.metadata)
 
     def end(self, run: ReconcileRun) -> None:
         """End the span, and let the run have its exemplar."""
@@ -112,9 +107,9 @@ class DebugLog(Observer):
     A reconcile that changes the cached object of its key in place, whose maps are plain dicts, is an error in the log.
     """
 
-    def __init__(self, queue: WorkQueue[Key], own_store: "Callable[[], Store[Any] | None]") -> None:
-        """Log the keys' states in this queue; `own_store` returns the store of their objects."""
-        self._queue, self._own_store = queue, own_store
+    def __init__(self, queue: WorkQueue[Key], find: "Callable[[Key], Resource | None]") -> None:
+        """Log the keys' states in this queue; `find` returns the object of a key, or None."""
+        self._queue, self._find = queue, find
         # The objects of the keys that are reconciled, and how they were.
         self._objects: dict[Key, tuple[Resource, bytes]] = {}
 
@@ -128,8 +123,7 @@ class DebugLog(Observer):
         """Log a line."""
         state = self._queue.state(run.key)
         _log.debug("reconciling", priority=state.processing, reasons=[*map(str, state.processing_reasons)])
-        store = self._own_store()
-        if store is not None and (obj := store.stored(run.key)) is not None:
+        if (obj := self._find(run.key)) is not None:
             self._objects[run.key] = (obj, codec.encode(obj))
 
     def end(self, run: ReconcileRun) -> None:

@@ -46,7 +46,7 @@ def test_change_that_a_reconciler_may_answer_ends_the_parking(
     changed: kcr.Unstructured | None, *, is_parked: bool
 ) -> None:
     informer = FakeInformer(Widget, widget())
-    limit = RetryLimit(0, lambda: informer.store, lambda key: None, ControllerMetrics(1), None)
+    limit = RetryLimit(0, informer.store.get, lambda key: None, ControllerMetrics(1), None)
     assert limit.check(KEY) is GateDecision.ADMIT
     assert limit.failed(KEY, ERROR, "no")
     informer.delete(widget()) if changed is None else informer.modify(changed)
@@ -55,7 +55,7 @@ def test_change_that_a_reconciler_may_answer_ends_the_parking(
 
 def test_generation_decides_where_there_is_one() -> None:
     informer = FakeInformer(Widget, widget(generation=1))
-    limit = RetryLimit(0, lambda: informer.store, lambda key: None, ControllerMetrics(1), None)
+    limit = RetryLimit(0, informer.store.get, lambda key: None, ControllerMetrics(1), None)
     limit.check(KEY)
     limit.failed(KEY, ERROR, "no")
     informer.modify(widget(generation=1))
@@ -65,7 +65,7 @@ def test_generation_decides_where_there_is_one() -> None:
 
 
 def test_key_without_an_object_is_never_parked() -> None:
-    limit = RetryLimit(0, lambda: None, lambda key: None, ControllerMetrics(1), None)
+    limit = RetryLimit(0, lambda key: None, lambda key: None, ControllerMetrics(1), None)
     assert limit.check(KEY) is GateDecision.ADMIT
     assert not limit.failed(KEY, ERROR, "no")
 

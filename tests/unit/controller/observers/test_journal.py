@@ -9,7 +9,8 @@ import pytest
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, ControllerOptions, Result
-from kcr.controller.observers.journal import MAX_FAILING, MAX_RUNS, MAX_TEXT, EndedReconcile, ReconcileJournal
+from kcr.controller.observers import ReconcileRun
+from kcr.controller.observers.journal import MAX_FAILING, MAX_RUNS, MAX_TEXT, ReconcileJournal
 from kcr.errors import ConflictError, TerminalError
 from kcr.stacks import await_stack
 from kcr.testing import VirtualClock
@@ -86,10 +87,14 @@ async def test_running_reconcile_has_its_task(kcr_clock: VirtualClock) -> None:
         assert controller.journal.running == {}
 
 
+def failed(name: str) -> ReconcileRun:
+    return ReconcileRun(Key("", name), "", 0.0, outcome="error", error=TerminalError("no"))
+
+
 def test_oldest_reconciles_give_way() -> None:
     journal = ReconcileJournal()
     for number in range(MAX_RUNS + 5):
-        journal.record(EndedReconcile(Key("", str(number)), 0.0, 0.0, "success", ""))
+        journal.end(ReconcileRun(Key("", str(number)), "", 0.0, outcome="success"))
     assert len(journal.runs) == MAX_RUNS
     assert journal.runs[0].key.name == "5"
 
@@ -97,9 +102,9 @@ def test_oldest_reconciles_give_way() -> None:
 def test_key_that_failed_first_gives_way_to_the_next() -> None:
     journal = ReconcileJournal()
     for number in (*range(MAX_FAILING), 0):
-        journal.record(EndedReconcile(Key("", str(number)), 0.0, 0.0, "error", "no"))
+        journal.end(failed(str(number)))
     # A key that fails again takes no other's place.
     assert [key.name for key in journal.failing][:2] == ["0", "1"]
-    journal.record(EndedReconcile(Key("", "next"), 0.0, 0.0, "error", "no"))
+    journal.end(failed("next"))
     assert len(journal.failing) == MAX_FAILING
     assert next(iter(journal.failing)).name == "1"

@@ -287,7 +287,7 @@ async def test_propagator_that_raises_costs_a_header_and_no_request(
 async def test_cached_object_that_a_reconcile_changes_in_place_is_an_error_at_level_debug() -> None:
     with pytest.raises(MutatedError), unchanged_stores(), capture_logs() as logs:
         informer = FakeInformer(ConfigMap, build.config_map("a", {"sky": "blue"}), build.config_map("b"))
-        observer = DebugLog(WorkQueue[Key](), lambda: informer.store)
+        observer = DebugLog(WorkQueue[Key](), informer.store.get)
         for obj in informer.store.list():
             run = ReconcileRun(obj.key, "1", 0.0)
             observer.begin(run)
