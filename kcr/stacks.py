@@ -101,6 +101,17 @@ def own_lines(lines: Sequence[Line]) -> list[bool]:
     return [_is_program(line.file, package) for line in lines]
 
 
+def own_place(trace: TracebackType | None) -> str:
+    """Return the innermost place of a traceback in the user's own code, `server.py:12 in serve`; empty for none."""
+    codes = ((frame.f_code, number) for frame, number in traceback.walk_tb(trace))
+    lines = [Line(code.co_filename, number, code.co_name) for code, number in codes]
+    own = [line for line, is_own in zip(lines, own_lines(lines), strict=True) if is_own]
+    if not own:
+        return ""
+    inside = "" if own[-1].function == "<module>" else f" in {own[-1].function}"
+    return f"{own[-1].file.rpartition('/')[2]}:{own[-1].number}{inside}"
+
+
 def _entry(lines: Sequence[Line]) -> str:
     """Return the file at which the program begins; empty when none of it is on the stack.
 

@@ -96,16 +96,10 @@ def import_fault(error: Exception, module: str, hint: str) -> str:
 
 
 def place_of_user(trace: TracebackType | None) -> str:
-    """Return the innermost place in the user's own code, see `own_lines`; empty when the error has none."""
-    from kcr.stacks import Line, own_lines  # noqa: PLC0415  # imports asyncio, and a shell that completes waits
+    """Return the innermost place in the user's own code, see `own_place`; empty when the error has none."""
+    from kcr.stacks import own_place  # noqa: PLC0415  # imports asyncio, and a shell that completes waits
 
-    codes = ((frame.f_code, number) for frame, number in traceback.walk_tb(trace))
-    lines = [Line(code.co_filename, number, code.co_name) for code, number in codes]
-    own = [line for line, is_own in zip(lines, own_lines(lines), strict=True) if is_own]
-    if not own:
-        return ""
-    inside = "" if own[-1].function == "<module>" else f" in {own[-1].function}"
-    return f"{Path(own[-1].file).name}:{own[-1].number}{inside}"
+    return own_place(trace)
 
 
 def run_command(

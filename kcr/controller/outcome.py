@@ -28,7 +28,7 @@ from kcr.errors import (
 from kcr.log import about_no_object, get_logger
 from kcr.log.ratelimited import RateLimitedLogger
 from kcr.metrics import ControllerMetrics
-from kcr.stacks import trace_of
+from kcr.stacks import own_place, trace_of
 from kcr.workqueue import Reason, WorkQueue
 
 _REQUEUE_AFTER = Reason("reconcile", "requeue_after")
@@ -208,7 +208,7 @@ class Outcomes:
                 _log.debug("namespace is terminating, still retried", error=text)
                 return
             self._ending.add(key)
-        self._log_failure(error, causes, text, self._queue.retries(key) + is_parked)
+        self._log_failure(run, error, text, self._queue.retries(key) + is_parked)
 
     def _reset(self, key: Key) -> None:
         self._queue.forget(key)
@@ -231,12 +231,15 @@ class Outcomes:
             self._queue.add_rate_limited(key, priority=self._queue.priority(key), reason=_CHANGED)
         return None
 
-    def _log_failure(self, error: BaseException, causes: tuple[BaseException, ...], text: str, retries: int) -> None:
+    def _log_failure(self, run: ReconcileRun, error: BaseException, text: str, retries: int) -> None:
+        causes = run.causes
         if all(isinstance(cause, LeadershipLostError) for cause in causes):
             # Every write of the process is refused now: the elector has one line for all of them.
             _log.debug("write refused, leadership lost", error=text, retries=retries)
             return
         unexpected = [cause for cause in causes if not isinstance(cause, self._expected)]
+        if unexpected and (place := own_place(error.__traceback__)):
+            run.detail = f"{text} at {place}"
         if any(map(is_bug, unexpected)):
             # A panic, in controller-runtime's terms: it costs this one reconcile, not the process.
             self._metrics.panics += 1

@@ -45,6 +45,8 @@ class Walls:
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
         wall = self._walls.get(key)
         match wall and wall.data.get("trouble"):
+            case "height":
+                await self.measure("two metres")
             case "service":
                 raise ConnectionError("dns.example.dev: connection refused")
             case "paint":
@@ -57,6 +59,9 @@ class Walls:
 
     async def call_the_service(self) -> None:
         await asyncio.Event().wait()
+
+    async def measure(self, height: str) -> int:
+        return int(height)
 
 
 async def with_trouble(cluster: EmbeddedCluster, clock: VirtualClock, trouble: str, seconds: float) -> str:
@@ -90,17 +95,32 @@ async def test_hot_loop_goes_before_silence(kcr_cluster: EmbeddedCluster, kcr_cl
 
 
 @pytest.mark.kcr_virtual
+async def test_error_of_the_users_code_is_told_with_its_line(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    assert await with_trouble(kcr_cluster, kcr_clock, "height", 30) == text("""
+        configmap default/wall: controller walls fails, 13 times in a row: ValueError: invalid literal for
+          int() with base 10: 'two metres' at test_controllers.py:1 in measure
+          controller  walls: in backoff after 13 failures in a row: retried in 10s
+                      last error, 9s ago: ValueError: invalid literal for int() with base 10: 'two metres'
+                        at test_controllers.py:1 in measure
+                      at kcr run 1.0, pid 1
+    """)
+
+
+@pytest.mark.kcr_virtual
 async def test_finalizer_whose_service_is_down_is_named(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     assert await with_trouble(kcr_cluster, kcr_clock, "service", 30) == text("""
         configmap default/wall: controller walls fails, 13 times in a row: ConnectionError: dns.example.dev:
-          connection refused
+          connection refused at test_controllers.py:1 in reconcile
           next        it is gone when its controller has removed the finalizer
           why         it has been terminating for 30s, and waits for its finalizer example.dev/dns
           remedy      see whether the controller of example.dev runs, and what its log says
                       or give up what the finalizer guards:
                         kubectl -n default patch configmaps wall --type=merge -p '{"metadata":{"finalizers":null}}'
           controller  walls: in backoff after 13 failures in a row: retried in 10s
-                      last error, 9s ago: ConnectionError: dns.example.dev: connection refused
+                      last error, 9s ago: ConnectionError: dns.example.dev: connection refused at
+                        test_controllers.py:1 in reconcile
                       at kcr run 1.0, pid 1
     """)
 

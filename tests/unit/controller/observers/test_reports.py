@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -113,11 +114,13 @@ async def test_attributes_say_what_the_log_says(traces: Traces, kcr_clock: Virtu
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        pytest.param(ValueError("wet paint"), "ValueError: wet paint", id="failure"),
+        pytest.param(ValueError("wet paint"), "ValueError: wet paint at this line", id="failure"),
         pytest.param(TerminalError("no wall"), "TerminalError: no wall", id="terminal"),
         pytest.param(ConflictError(409, "Conflict", "newer"), "ConflictError: newer", id="conflict"),
         pytest.param(
-            ExceptionGroup("both", [ValueError("x"), KeyError("y")]), "ValueError: x; KeyError: 'y'", id="two"
+            ExceptionGroup("both", [ValueError("x"), KeyError("y")]),
+            "ValueError: x; KeyError: 'y' at this line",
+            id="two",
         ),
     ],
 )
@@ -131,7 +134,8 @@ async def test_failure_is_an_error_with_its_exception(
         controller.queue.add(A)
         await kcr_clock.advance(0.5)
     span = traces.one("reconcile")
-    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, words)
+    description = re.sub(r"test_reports\.py:\d+ in reconcile$", "this line", span.status.description or "")
+    assert (span.status.status_code, description) == (StatusCode.ERROR, words)
     assert attributes(span)["kcr.outcome"] == "error"
     (event,) = span.events
     assert str((event.attributes or {})["exception.type"]).endswith(type(error).__name__)

@@ -108,7 +108,7 @@ async def test_only_so_many_keys_are_shown(kcr_clock: VirtualClock) -> None:
     assert len(state.keys) == 5
     assert state.keys_left_out == 17  # the paused one among them
     (group,) = state.errors
-    assert (group.text, group.keys) == ("ValueError: …: no such thing", 20)
+    assert (group.text, group.keys) == ("ValueError: …: no such thing at test_snapshot_keys.py:… in reconcile", 20)
 
 
 async def test_key_tells_all_that_is_known(kcr_clock: VirtualClock) -> None:
@@ -117,6 +117,7 @@ async def test_key_tells_all_that_is_known(kcr_clock: VirtualClock) -> None:
         await kcr_clock.advance(40)
         state = read().key_state(key("failing"))
         runs = read().runs_of(key("failing"))
+    line = Situations.reconcile.__code__.co_firstlineno + 2
     assert state == KeyState(
         key="default/failing",
         phase="backoff",
@@ -125,7 +126,7 @@ async def test_key_tells_all_that_is_known(kcr_clock: VirtualClock) -> None:
         queued_seconds=None,
         due_seconds=60.0,
         reasons=("reconcile error: ValueError: default/failing: no such thing",),
-        error="ValueError: default/failing: no such thing",
+        error=f"ValueError: default/failing: no such thing at test_snapshot_keys.py:{line} in reconcile",
         waits_for=(),
     )
     assert [(run.seconds_ago, run.outcome) for run in runs] == [(40.0, "error")]
