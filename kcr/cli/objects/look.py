@@ -156,7 +156,7 @@ async def explain_absence(
         )
     left = await _pods_left(client, key) if kind is Job else ()
     if not events and not left:
-        reason = "no event is about it: it never was there, or was deleted long ago (events expire)"
+        reason = "no event is about it: it never existed, or was deleted"
         alike = (f"is it {near}?",) if near else ()
         return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(*alike, elsewhere))
     end = next((event for event in reversed(events) if event.reason in _ENDS), None)

@@ -57,7 +57,7 @@ async def test_complete_job_names_when_it_is_removed(sim: Simulation) -> None:
 async def test_absent_job_is_told_from_a_deleted_one(sim: Simulation) -> None:
     assert await explained(sim, "none") == text("""
         job default/none: is not there
-          why         no event is about it: it never was there, or was deleted long ago (events expire)
+          why         no event is about it: it never existed, or was deleted
           remedy      to look in all namespaces: kubectl get jobs -A --field-selector metadata.name=none
     """)
     await sim.create()

@@ -144,11 +144,11 @@ async def test_refusing_webhook_is_named_with_its_configuration(
           events      5s ago    Warning FailedCreate: Error creating: Internal error occurred: failed calli…
     """)
     assert await explained_object(client, kcr_clock, "validatingwebhookconfiguration/hooks") == text("""
-        validatingwebhookconfiguration hooks: refuses all that it is asked about: its service default/hooks
-          has no ready endpoint
+        validatingwebhookconfiguration hooks: refuses all requests that it reviews: its service
+          default/hooks has no ready endpoint
           wanted      1 webhook: pods.example.dev
           why         webhook pods.example.dev (Fail): its service default/hooks has no ready endpoint
-                      webhook pods.example.dev is asked about CREATE of pods
+                      webhook pods.example.dev reviews CREATE of pods
           remedy      mend it: kubectl -n default get service,endpointslices,pods
                       until then, to let requests pass unchecked, set failurePolicy to Ignore:
                         kubectl edit validatingwebhookconfiguration hooks

@@ -74,17 +74,17 @@ def explain_webhooks(config: Unstructured, services: Mapping[Key | str, ServiceS
     broken = [(hook, why) for hook in hooks if (why := trouble_of_webhook(hook, services))]
     refusing = [(hook, why) for hook, why in broken if hook.get("failurePolicy", "Fail") == "Fail"]
     facts = [f"webhook {hook.get('name')} ({hook.get('failurePolicy', 'Fail')}): {why}" for hook, why in broken]
-    facts += [f"webhook {hook.get('name')} is asked about {_rules(hook)}" for hook in hooks]
+    facts += [f"webhook {hook.get('name')} reviews {_rules(hook)}" for hook in hooks]
     wanted = f"{counted(len(hooks), 'webhook')}: {', '.join(str(hook.get('name')) for hook in hooks)}"
     if not broken:
         return Explanation(
             Code.HEALTHY,
-            f"calls {counted(len(hooks), 'webhook')}, and nothing suggests trouble",
+            f"calls {counted(len(hooks), 'webhook')}: no trouble at any address",
             reasons=tuple(facts),
             wanted=wanted,
         )
     hook, why = (refusing or broken)[0]
-    what = "refuses all that it is asked about" if refusing else "is passed over (failurePolicy Ignore)"
+    what = "refuses all requests that it reviews" if refusing else "is passed over (failurePolicy Ignore)"
     remedies = [f"mend it: {_mend(config, hook, why)}"]
     if refusing:
         edit = f"kubectl edit {config.resource.kind.lower()} {config.metadata.name}"

@@ -46,11 +46,11 @@ def shown(kind: Any, explanation: Explanation) -> str:
 
 def test_webhook_without_a_ready_endpoint_refuses_everything() -> None:
     assert shown(CONFIG, config(state=ServiceState(exists=True, ready=0))) == text("""
-        validatingwebhookconfiguration hooks: refuses all that it is asked about: its service system/hooks
+        validatingwebhookconfiguration hooks: refuses all requests that it reviews: its service system/hooks
           has no ready endpoint
           wanted      1 webhook: pods.example.dev
           why         webhook pods.example.dev (Fail): its service system/hooks has no ready endpoint
-                      webhook pods.example.dev is asked about CREATE of pods
+                      webhook pods.example.dev reviews CREATE of pods
           remedy      mend it: kubectl -n system get service,endpointslices,pods
                       until then, to let requests pass unchecked, set failurePolicy to Ignore:
                         kubectl edit validatingwebhookconfiguration hooks
@@ -60,11 +60,11 @@ def test_webhook_without_a_ready_endpoint_refuses_everything() -> None:
 @pytest.mark.parametrize(
     ("changes", "headline"),
     [
-        ({}, "calls 1 webhook, and nothing suggests trouble"),
-        ({"state": ServiceState(exists=True)}, "calls 1 webhook, and nothing suggests trouble"),
+        ({}, "calls 1 webhook: no trouble at any address"),
+        ({"state": ServiceState(exists=True)}, "calls 1 webhook: no trouble at any address"),
         (
             {"state": ServiceState(exists=False)},
-            "refuses all that it is asked about: its service system/hooks does not exist",
+            "refuses all requests that it reviews: its service system/hooks does not exist",
         ),
         (
             {"failurePolicy": "Ignore", "state": ServiceState(exists=False)},
@@ -72,9 +72,10 @@ def test_webhook_without_a_ready_endpoint_refuses_everything() -> None:
         ),
         (
             {"clientConfig": {"service": {"namespace": "system", "name": "hooks"}}},
-            "refuses all that it is asked about: it has no caBundle, so the API server does not trust its certificate",
+            "refuses all requests that it reviews: it has no caBundle, so the API server does not trust its "
+            "certificate",
         ),
-        ({"clientConfig": {"url": "https://hooks"}}, "calls 1 webhook, and nothing suggests trouble"),
+        ({"clientConfig": {"url": "https://hooks"}}, "calls 1 webhook: no trouble at any address"),
     ],
 )
 def test_headline_says_what_becomes_of_requests(changes: dict[str, Any], headline: str) -> None:
@@ -138,7 +139,7 @@ async def test_webhook_that_refuses_connections_is_named_with_its_address() -> N
     refused = f"does not answer: {url.removeprefix('https://')}: connection refused"
     # As `kcr dev --webhook-services system/hooks=URL` resolves it, without a Service.
     service = await found_at(Client(Local()), url, {SERVICE: url})
-    assert service.headline == f"refuses all that it is asked about: its service system/hooks {refused}"
+    assert service.headline == f"refuses all requests that it reviews: its service system/hooks {refused}"
     assert service.remedies[0] == "mend it: start the program that serves it there, or correct the address"
     assert (await found_at(Client(Local()), url)).headline.endswith(f"its URL {url} {refused}")
     # From a server elsewhere, the address is another one's.
