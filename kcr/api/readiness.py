@@ -1,17 +1,7 @@
 """Readiness: whether an object has become what its spec wants, by the rules of its kind, and what is missing.
 
-| kind | ready |
-|---|---|
-| Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController | all replicas are up to date and available |
-| Job | complete; `running` while as many pods as run at a time are ready or have succeeded |
-| Pod | its condition `Ready` holds, or it has succeeded |
-| Service | it exists; one of type LoadBalancer has an address |
-| PersistentVolumeClaim | bound |
-| CustomResourceDefinition | its condition `Established` holds |
-| kinds of one's own | the condition `Ready` holds, for the present generation |
-| all others, and types without a field `status` | it exists |
-
-A rule reads the fields that the object's type has: those of `kcr.api.full` and unstructured kinds have all of them.
+`docs/guide/dependents.md` has the rules. They read the fields of the object's type: those of `kcr.api.full` and
+unstructured kinds have all.
 
 Source: kubectl/pkg/polymorphichelpers/rollout_status.go; kstatus (cli-utils/pkg/kstatus/status), where kinds of one's
 own are ready without a condition `Ready`, and Jobs from their start on.
@@ -83,12 +73,7 @@ def readiness(obj: Resource | None) -> Readiness:
 
 @checked
 def is_ready(obj: Resource | None) -> bool:
-    """Return whether an object is ready; see `readiness`.
-
-    ```python
-    raise kcr.WaitFor(Deployment, key, kcr.is_ready, timeout=600)
-    ```
-    """
+    """Return whether an object is ready; see `readiness`. For `kcr.WaitFor(Deployment, key, kcr.is_ready)`."""
     return readiness(obj).is_ready
 
 

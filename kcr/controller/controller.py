@@ -19,8 +19,7 @@ from kcr.controller.observers import Observer
 from kcr.controller.observers.breaker import Breaker
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoopFinding, HotLoops
-from kcr.controller.observers.journal import ReconcileJournal
-from kcr.controller.observers.long_runs import LongRuns
+from kcr.controller.observers.journal import LongRuns, ReconcileJournal
 from kcr.controller.observers.reports import DebugLog, ReconcileMetrics, ReconcileSpans
 from kcr.controller.outcome import Outcomes
 from kcr.controller.own_writes import OwnWrites

@@ -341,7 +341,7 @@ class OwnWrites:
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
         # Once for each deferral: events that enqueue the key meanwhile find the timer and the notifications set.
         if pending.timer is None:
-            # An empty context: the timer outlives the reconcile that sets it, and must not log in its name.
+            # An empty context: it must not log in the name of a reconcile.
             pending.timer = asyncio.get_running_loop().call_later(
                 STALE_SECONDS, _force_after_timeout, pending, enqueue, context=contextvars.Context()
             )

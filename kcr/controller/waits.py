@@ -6,10 +6,7 @@ A reconciler raises `WaitFor`. Its key is parked: it holds no worker, and no req
 - when its time is over, at the priority that it had,
 - by every other change that enqueues it, as at any time: reconciling stays level-triggered.
 
-The reconcile that follows finds the object, or raises the wait again. As long as it raises a wait for the same objects,
-the time counts from the first of them, however often the key is reconciled meanwhile. Once the time is over, one that
-is raised again is a failure, a `WaitTimeoutError`: it is logged, counted, and retried with backoff; a watch event that
-ends the wait still enqueues the key at once.
+A wait that is raised again for the same objects counts its time from the first one.
 
 A wait is no error. It resets the backoff of its key, as a success does, and counts as `requeue_after`. One that is over
 already when it is raised, because the object has changed during the reconcile, brings the key back with the
@@ -203,7 +200,7 @@ class Waits:
             waited = human_duration(timedelta(seconds=now - parked.since))
             raise WaitTimeoutError(f"waited {waited} for {' and '.join(map(str, waits))}")
         if parked.deadline is not None:
-            # An empty context: the timer outlives the reconcile that sets it, and must not log in its name.
+            # An empty context: it must not log in the name of a reconcile.
             parked.timer = asyncio.get_running_loop().call_at(
                 parked.deadline, self._expire, key, parked, context=contextvars.Context()
             )

@@ -1,11 +1,5 @@
 """Worker: takes keys from the queue and reconciles them: get → gates → reconcile → outcome → observers.
 
-- **Gates** (`kcr.controller.gates`) admit, defer or drop the key: its object is paused, a store does not show our own
-  writes yet, the last reconcile was just now.
-- **The reconcile** is the reconciler's.
-- **The outcome** (`kcr.controller.outcome`) forgets, requeues or retries the key, and logs a failure.
-- **Observers** (`kcr.controller.observers`) see the begin and the end: metrics, journal, traces, hot loops, conflicts.
-
 The order is a safety property. The outcome is applied before the observers see the end, so that no observer that fails
 loses a retry; and `done` comes last, so that a key that was added meanwhile is reconciled again after all of that.
 """

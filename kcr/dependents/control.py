@@ -1,8 +1,7 @@
 """Creating and deleting the objects of an owner: idempotent creates, slow start, summarised events.
 
-A create whose reply is lost may have happened. So its name is known before it is sent: the template states it, or the
-client draws it. While there is no answer the create is unconfirmed in `OwnWrites`, and the next `create` for the same
-owner sends it first, under its name.
+A create without an answer is unconfirmed in `OwnWrites`, and the next `create` for the same owner sends it first, under
+its name.
 """
 
 import asyncio

@@ -16,6 +16,7 @@ from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.slots import SlotRules
 from kcr.informer.store import MemberStore, Store, allow_unsynced_reads
+from kcr.informer.verification import Verified, verify
 from kcr.informer.watches import PartedWatches
 from kcr.informer.writer import DispatchingWriter, StorePart, StoreWriter
 
@@ -250,6 +251,10 @@ class Informer(Generic[R]):
     def last_event_time(self) -> float:
         """The loop's time of the last watch event; of several watches the oldest, `-inf` when one has had none."""
         return min((reflector.last_event_time for reflector in self._reflectors), default=float("-inf"))
+
+    async def verify(self) -> tuple[Verified, ...]:
+        """Compare the store with the server; see `kcr.informer.verification`."""
+        return tuple([await verify(self._client, self.store, one.selection) for one in self._reflectors])
 
     def note_lost_event(self, why: str) -> None:
         """Relist, because the watch has lost an event: the store is older than its resourceVersion.

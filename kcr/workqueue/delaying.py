@@ -100,7 +100,7 @@ class DelayingQueue(Generic[K]):
             self._timer = None
         if deadline is not None:
             self._timer_deadline = deadline
-            # An empty context: the timer outlives the reconcile that set it, and must not log in its name.
+            # An empty context: it must not log in the name of a reconcile.
             self._timer = asyncio.get_running_loop().call_at(deadline, self._fire, context=contextvars.Context())
 
     def _fire(self) -> None:

@@ -1,14 +1,11 @@
 """The order of keys: by priority, FIFO or fair within a priority, with aging, so that no priority starves.
 
 A key ages: it gains 25 for each 30 s of waiting, up to the highest waiting priority. A key of -100 thus reaches those
-of 0 after 120 s. Aged keys, the longest waiting first, then alternate with other keys of the highest priority.
-Processing aged keys first would be wrong: two minutes after a restart all keys of a long initial list have aged, and a
-change would wait for all of them (so WQ-32 alone; decision 25 has the figures). Upstream has no aging
-(kubernetes-sigs/controller-runtime#3496).
+of 0 after 120 s. Aged keys, the longest waiting first, then alternate with other keys of the highest priority: first
+would be wrong (decision 25; WQ-32). Upstream has no aging (kubernetes-sigs/controller-runtime#3496).
 
-Groups are for controllers with many tenants: within a priority each group of keys, such as a namespace, has a FIFO of
-its own, and the groups take turns (round robin). So a key waits for one key of each other group at most, however many
-keys these have. Upstream has one FIFO: the ten thousand keys of one tenant delay all others.
+Within a priority each group of keys, such as a namespace, has a FIFO of its own, and the groups take turns (round
+robin): a key waits for one key of each other group at most. Upstream has one FIFO.
 """
 
 import asyncio

@@ -237,6 +237,17 @@ async def test_breaker_none_slows_nobody(world: World) -> None:
         assert world.slowed == 0
 
 
+async def test_lowest_limit_slows_once_the_writes_are_known(world: World) -> None:
+    world.add(world.red, breaker=0.01)
+    with capture_logs() as logs:
+        async with world.running(every=0.5):
+            await world.clock.advance(30)
+            assert world.slowed == 1
+    (line,) = [one for one in logs if "slowed" in one["event"]]
+    assert line["event"] == "hot loop: own writes are repeated, slowed to one reconcile in 10 s"
+    assert line["object"] == "configmaps default/wall"
+
+
 async def test_failing_key_keeps_its_backoff(world: World) -> None:
     async def fail(key: kcr.Key) -> None:
         await world.red(key)

@@ -44,6 +44,14 @@ async def test_key_is_explained_by_its_reconciler() -> None:
     assert (bad["explanation"], bad["explanationError"]) == (None, "LookupError: no such object")
 
 
+async def test_caches_are_compared_with_the_server() -> None:
+    async with debugged(BlockingReconciler()) as (reader, _):
+        (all_of_them,) = await reader.json("/debug/kcr/verify")
+        assert await reader.json("/debug/kcr/verify?kinds=configmaps+pods") == [all_of_them]
+        assert await reader.json("/debug/kcr/verify?kinds=pods") == []
+    assert (all_of_them["selection"], all_of_them["differences"]) == ("configmaps", [])
+
+
 async def test_reconciler_without_explain_leaves_it_out() -> None:
     class Silent:
         async def reconcile(self, key: kcr.Key) -> kcr.Result:

@@ -1,4 +1,4 @@
-"""`kcr debug`: an archive for a report, a profile, stacks, parked keys and dropped events of a running process."""
+"""`kcr debug`: an archive for a report, a profile, stacks, keys, events and caches of a running process."""
 
 import io
 import tarfile
@@ -13,12 +13,13 @@ import msgspec
 
 from kcr.api.explanation import counted
 from kcr.cli.connection import run_quietly
-from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, fetch, parse_address, port_of, without_secrets
+from kcr.cli.debug.port import REMEDY, SECONDS, DebugPort, debug_option, fetch, parse_address, port_of, without_secrets
 from kcr.cli.output import write_output
 from kcr.cli.version import versions
 from kcr.client import load_config
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, KcrError
+from kcr.informer.verification import VERIFY_SECONDS, Verified
 from kcr.log.lines import printable
 from kcr.serving.debug.state import DebugState
 from kcr.stacks import IDLE, MAX_PROFILE_SECONDS
@@ -156,14 +157,16 @@ def packed(parts: list[ArchiveFile], text: str, folder: str, now: datetime) -> b
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _CODES = "Exit codes: 0, 1 when the debug port cannot be used, 2 on a wrong option."
+_VERIFY_CODES = "Exit codes: 0, 1 for differences or when the debug port cannot be used, 2 on a wrong option."
 # Only its owner may read the file.
 _PRIVATE = 0o600
 # Of a profile, beside its own time.
 _MARGIN_SECONDS = 10.0
 # The most that the port returns; parked ones come first.
-_ALL_KEYS = "10000"
+_ALL_KEYS = {"keys": "10000"}
 # Of the events that a predicate has dropped, so many are shown.
 _LAST = 10
 # Of a profile, so many functions are shown.
@@ -250,7 +253,29 @@ def profile(seconds: int, output: str, **values: Any) -> int:
 @_connection_options
 def parked(**values: Any) -> int:
     """List the keys that have failed too often (max_retries) and are no longer retried, with their last errors."""
-    return _show_state(parked_lines, values)
+    return _show(values, "/state", _ALL_KEYS, DebugState, parked_lines)
+
+
+@command.command("verify", short_help="Compare the caches with the API server.", epilog=_VERIFY_CODES)
+@click.argument("kinds", nargs=-1, metavar="[KIND …]")
+@_connection_options
+def verify(kinds: tuple[str, ...], **values: Any) -> int:
+    """Compare the caches of the process with the API server, object by object at one version, in pages.
+
+    KIND is a resource with its group, as in `jobs.batch`; all by default.
+    """
+    return _show(values, "/verify", {"kinds": " ".join(kinds)}, list[Verified], verified_lines, VERIFY_SECONDS)
+
+
+def verified_lines(found: Collection[Verified]) -> Iterator[str]:
+    """Yield a line for each selection, and one for each difference."""
+    for one in found:
+        verdict = counted(len(one.differences), "difference") if one.differences else "as the server has them"
+        if one.version:
+            yield f"{one.selection}: {counted(one.objects, 'object')} at version {one.version}, {verdict}"
+        yield from (f"  {text}" if one.version else f"{one.selection}: {text}" for text in one.differences)
+    if not found:
+        yield "no cache of this kind: add its group, as in jobs.batch"
 
 
 @command.command("dropped", short_help="List the watch events that predicates have dropped.", epilog=_CODES)
@@ -261,19 +286,24 @@ def dropped(objects: tuple[str, ...], **values: Any) -> int:
 
     With NAMESPACE/NAME of objects, only those of them.
     """
-    return _show_state(lambda state: dropped_lines(state, objects), values)
+    return _show(values, "/state", _ALL_KEYS, DebugState, lambda state: dropped_lines(state, objects))
 
 
-def _show_state(lines_of: Callable[[DebugState], Iterator[str]], values: Mapping[str, Any]) -> int:
+def _show(
+    values: Mapping[str, Any], path: str, query: Mapping[str, str], kind: type[T],
+    lines_of: Callable[[T], Iterator[str]], seconds: float = SECONDS,
+) -> int:  # fmt: skip
+    """Print what the debug port says, and return 1 if a difference is in it."""
     port = _port(values)
 
     async def show() -> int:
-        body = await port.get("/state", {"keys": _ALL_KEYS})
+        body = await port.get(path, query, seconds)
         try:
-            click.echo("\n".join(map(printable, lines_of(msgspec.json.decode(body, type=DebugState)))))
+            found = msgspec.json.decode(body, type=kind)
         except ValueError as error:
             raise ConfigError(f"the debug port cannot be read: {error}: use the same version of kcr") from error
-        return 0
+        click.echo("\n".join(map(printable, lines_of(found))))
+        return int(isinstance(found, list) and any(one.differences for one in found))
 
     return run_quietly(show)
 

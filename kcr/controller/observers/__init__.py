@@ -1,8 +1,7 @@
 """Observers of reconciles: metrics, journal, traces, hot loops and conflicts that repeat.
 
-Each sees the begin and the end of every reconcile. A controller gives its worker a tuple of them. They nest: the last
-to begin is the first to end. So the innermost is `ReadYourWrites`, and the events that arrived during a reconcile are
-enqueued whatever another observer raises.
+The last to begin is the first to end. So the innermost is `ReadYourWrites`, and the events that arrived during a
+reconcile are enqueued whatever another observer raises.
 """
 
 from collections.abc import Awaitable, Mapping

@@ -9,7 +9,7 @@ without own writes is never slowed.
 Once the bucket is empty, such a reconcile is followed by no other for `SLOW_SECONDS`. The key is free again when there
 was none for `CALM_SECONDS`. Contents are compared only of keys that have taken `_WARM` tokens.
 
-Source: crossplane/internal/circuit, where the bucket counts the events of an object, whoever causes them.
+Source: crossplane/internal/circuit; there events count, whoever causes them.
 """
 
 import asyncio
@@ -46,11 +46,10 @@ _log = get_logger()
 
 
 class _Written(msgspec.Struct, gc=False):
-    """An object that a key's reconciles write: its last version, its contents, and how often one came again."""
+    """An object that a key's reconciles write: its last version, and its contents."""
 
     version: str = ""
     contents: dict[int, None] = {}
-    repeats: int = 0
 
 
 class _Pace(msgspec.Struct, gc=False):
@@ -86,7 +85,8 @@ class Breaker(WriteTracker):
         """
         self.writes: dict[Key, float] = {}
         self.slowed: dict[Key, tuple[str, str, str]] = {}
-        self._per_second, self._burst = per_minute / 60, per_minute * _MINUTES
+        # The objects of a key are known before its bucket is empty.
+        self._per_second, self._burst = per_minute / 60, max(per_minute * _MINUTES, _WARM + 1)
         self._slow, self._controller, self._find = slow, controller, find
         self._metrics, self._recorder = metrics, recorder
         self._paces: dict[Key, _Pace] = {}
@@ -127,7 +127,7 @@ class Breaker(WriteTracker):
             self._trip(key, pace, found)
         else:
             pace.timer.cancel()
-        # An empty context: the timer outlives the reconcile that sets it, and must not log in its name.
+        # An empty context: it must not log in the name of a reconcile.
         pace.timer = asyncio.get_running_loop().call_later(
             CALM_SECONDS, self.forget, key, context=contextvars.Context()
         )
@@ -144,7 +144,7 @@ class Breaker(WriteTracker):
 
     def _trip(self, key: Key, pace: _Pace, found: tuple[str, str, str] | None) -> None:
         if found is None:
-            (kind, written), _ = max(pace.objects.items(), key=lambda one: one[1].repeats)
+            kind, written = next(reversed(pace.objects))
             found = _EVENT, f"{kind.resource.display} {written}", _REMEDY
         event, place, remedy = f"{found[0]}, {_SLOWED}", *found[1:]
         self.slowed[key] = event, place, remedy
@@ -179,7 +179,6 @@ def _tokens(pace: _Pace, kind: type[Resource], key: Key, obj: Resource | None) -
         return None
     is_first, is_repeat = not known.contents, content in known.contents
     known.version, known.contents[content] = version, None
-    known.repeats += is_repeat
     _cut(known.contents, _CONTENTS)
     return 0.0 if is_first else 1.0 if is_repeat else _NEW_CONTENT
 

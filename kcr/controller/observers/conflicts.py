@@ -5,9 +5,8 @@ the store still shows the version of the last conflict, the object is compared w
 the server's version of the object without showing it has lost the event, for a watch delivers in order: no other event
 need ever come, so the informer lists again. A store that has not passed it yet is late, and needs nothing but time.
 
-A conflict is the one trace that a lost event leaves, and it is left only where an object is written with its
-resourceVersion as the precondition. A conflict may also come from elsewhere, such as another object or an outside
-service, and then it may last: comparisons of one object at one version are a second apart, and later 30 s.
+A conflict may also come from elsewhere, such as another object or an outside service, and then it may last: comparisons
+of one object at one version are a second apart, and later 30 s.
 """
 
 import asyncio

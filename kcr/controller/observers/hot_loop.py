@@ -6,9 +6,8 @@ differs from the one before, such as a time in a status, or that returns `requeu
 error shows the loop.
 
 While all is well, it costs one counter per key. Only a key that is reconciled `MOST_RECONCILES` times within
-`WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
-takes. The managedFields of the object that is found, which no store keeps, are listed a few times, before and after a
-reconcile: the owners of the field are its writers.
+`WINDOW_SECONDS` has its changes recorded, for as long as it takes. The managedFields of the object that is found, which
+no store keeps, are listed a few times, before and after a reconcile: the owners of the field are its writers.
 """
 
 import asyncio

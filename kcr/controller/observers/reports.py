@@ -24,12 +24,8 @@ class ReconcileSpans(Observer):
 
     It is a root, or continues the trace in which the object was created; see `kcr.tracing`.
 
-    It begins when the reconcile begins, so that `controller_runtime_reconcile_time_seconds` observes its duration,
-    and an exemplar of that histogram leads to it. The time in the queue is an attribute, `kcr.queue.seconds`,
-    and no span before it: a child that begins before its parent is taken for a wrong clock by trace viewers, a parent
-    around both would double the spans and hide how long reconciles take, and an attribute can be searched for.
-    Kubernetes' advice to make no span of a reconcile that does nothing is left to samplers: the work of a reconcile
-    is not known before.
+    It begins when the reconcile begins, so that `controller_runtime_reconcile_time_seconds` observes its duration, and
+    has the time in the queue as its attribute `kcr.queue.seconds` (decision 27).
 
     Source: kubernetes/community, contributors/devel/sig-instrumentation/trace-instrumentation.md, for the advice.
     """

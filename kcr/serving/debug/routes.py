@@ -21,7 +21,8 @@ import msgspec
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.controller import Controller
-from kcr.errors import described
+from kcr.errors import KcrError, described
+from kcr.informer.verification import VERIFY_SECONDS, Verified
 from kcr.serving.debug.access import ROOT, refuse
 from kcr.serving.debug.snapshot import StateReader
 from kcr.serving.debug.sources import StateSources, retried
@@ -67,6 +68,7 @@ class DebugPages:
             "/stacks": self._stacks,
             "/profile": self._profile,
             "/options": self._options,
+            "/verify": self._verify,
         }
 
     async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
@@ -159,6 +161,16 @@ class DebugPages:
             return ProbeResponse(200, (await profile(self._program.thread, seconds)).encode())
         finally:
             self._is_profiling = False
+
+    async def _verify(self, request: ProbeRequest) -> ProbeResponse:
+        wanted, found = _text(request, "kinds").split(), list[Verified]()
+        for name, one in self._sources.informers.copy().items():
+            if not wanted or name in wanted:
+                try:
+                    found += await self._program.call(one.informer.verify, VERIFY_SECONDS)
+                except KcrError as error:
+                    found.append(Verified(name, (described(error),)))
+        return _json(found)
 
     async def _options(self, request: ProbeRequest) -> ProbeResponse:
         return _json(self._sources.options.options)
