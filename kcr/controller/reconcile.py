@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 from functools import wraps
-from math import inf
 from random import Random
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -73,7 +72,7 @@ def requeue_seconds(result: object, random: Random) -> float | None:
     if priority is not None:
         check_priority(priority)
     # Most others ask for a number of seconds.
-    if type(seconds) is not float or not -inf < seconds < inf:
+    if type(seconds) is not float or not -1e100 < seconds < 1e100:
         seconds = seconds_of(seconds, "requeue_after")
     if not jitter:
         return seconds
