@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 import kcr
+from kcr.api.core import ConfigMap
 from kcr.api.full.apps_v1 import Deployment
+from kcr.api.unstructured import unstructured
 from kcr.cli.main import exit_code_of
 from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -16,6 +18,7 @@ from tests.kit.documents import ROOT, blocks, files, run_tests_of
 from tests.kit.workloads import deployment
 
 GUIDE = ROOT / "docs" / "guide" / "webhooks.md"
+CronJob = unstructured("batch/v1", "CronJob", plural="cronjobs")
 FILES = files(GUIDE)
 COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
 
@@ -78,6 +81,42 @@ async def test_webhook_and_conversion_serve_clients(kcr_clock: VirtualClock) -> 
             assert (await client.get(shop.Shop, created.key)).spec.domain == "a.default.example.dev"
             with pytest.raises(kcr.InvalidError, match="default/a has this domain"):
                 await client.create(made("b", "a.default.example.dev"))
+
+
+class Scheduled:
+    """A webhook of ConfigMaps that asks the server whether it accepts the CronJob to come."""
+
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client.with_options(dry_run=True)
+
+    async def validate_create(self, obj: ConfigMap, request: kcr.WebhookRequest) -> list[str]:
+        container = {"name": "main", "image": "busybox"}
+        pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        spec = {"schedule": obj.data["schedule"], "jobTemplate": {"spec": {"template": pod}}}
+        child = CronJob.of({"metadata": {"name": request.name, "namespace": request.namespace}, "spec": spec})
+        try:
+            await self._client.apply(child, force=True)
+        except kcr.InvalidError as error:
+            raise kcr.Denied(str(error), field="data.schedule") from error
+        return []
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster
+async def test_webhook_refuses_by_the_servers_rules_for_a_child(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    client, manager = kcr_cluster.client, kcr.Manager(kcr_cluster.client, clock=kcr_clock)
+    manager.add_webhook(ConfigMap, Scheduled(manager))
+
+    def wanted(schedule: str) -> ConfigMap:
+        return ConfigMap(metadata=kcr.ObjectMeta(name="nightly", namespace="default"), data={"schedule": schedule})
+
+    async with manager.running():
+        with pytest.raises(kcr.InvalidError, match=r"data\.schedule.* above maximum \(59\)"):
+            await client.create(wanted("99 * * * *"))
+        await client.create(wanted("0 2 * * *"))
+    assert await client.list(CronJob) == ()
 
 
 @pytest.mark.kcr_virtual
