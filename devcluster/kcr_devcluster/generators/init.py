@@ -154,7 +154,7 @@ def command(name: str, *, kind: str, group: str, webhook: bool, updates: bool) -
     names = names_of(name, kind, group or "example.dev")
     folder, kcr, devcluster = Path(name), installed_requirement(), devcluster_requirement()
     if folder.exists():
-        raise ConfigError(f"{name} is there already: choose another name, or move it out of the way")
+        raise ConfigError(f"{name} exists: choose another name; --update renews the generated files of a project")
     with unwritable("work in a folder that can be written"):
         files = write(folder, names, kcr, devcluster, webhook=webhook)
     click.echo("\n".join(map(str, files)))

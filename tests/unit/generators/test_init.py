@@ -90,7 +90,9 @@ def test_folder_that_is_there_is_left_alone(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shop").mkdir()
     assert exit_code_of(["init", "shop"]) == 1
-    assert capsys.readouterr().err == ("kcr: shop is there already: choose another name, or move it out of the way\n")
+    assert capsys.readouterr().err == (
+        "kcr: shop exists: choose another name; --update renews the generated files of a project\n"
+    )
     assert list((tmp_path / "shop").iterdir()) == []
 
 
