@@ -21,7 +21,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit.environment import setting
 from tests.kit.harness import conditions, create, finished, job_controller, manifest
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 # Each is four hundred Jobs, deleted and made again.
 SEEDS = int(setting("KCR_SEEDS", "2000")) // 50
@@ -49,7 +49,7 @@ class Race:
         """Run the race, and check what came of it."""
         random, clock = self.random, self.clock
         async with EmbeddedCluster(clock=clock, random=random, on_run=self.ends) as cluster:
-            transport = LateWatches(cluster.transport, random, self.late)
+            transport = late_watches(cluster.transport, random, self.late)
             async with job_controller(cluster, clock, transport=transport, seed=random):
                 async with asyncio.TaskGroup() as group:
                     jobs = [group.create_task(self.hurry(cluster, f"job-{number}")) for number in range(self.names)]

@@ -18,7 +18,7 @@ from kcr.client import Transport
 from kcr.testing import CrashingTransport, eventually
 from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.testing.losses import LOSSES, Loss
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 T = TypeVar("T")
 # Runs a controller on a transport, with a seed, as long as the context lives.
@@ -85,7 +85,7 @@ async def surviving(
         controller: Runs the controller.
         is_over: Whether the work is done: it may be before the crash.
     """
-    late = LateWatches(inner, Random(3), fault.late)
+    late = late_watches(inner, Random(3), fault.late)
     transport = CrashingTransport(late)
     fault.strike(transport)
 

@@ -25,7 +25,7 @@ from tests.kit.crash import (
     surviving,
 )
 from tests.kit.cronjob_harness import CREATED, change, complete, create, cronjob_controller, make_job, manifest, read
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 Act: TypeAlias = Callable[[Client], Awaitable[None]]
 
@@ -199,7 +199,7 @@ async def concurrent_controller(
     """A second controller, if there is to be one, whose watches lag in a way of their own."""
     async with contextlib.AsyncExitStack() as stack:
         if fault.concurrent:
-            late = LateWatches(cluster.transport, Random(4), fault.late)
+            late = late_watches(cluster.transport, Random(4), fault.late)
             await stack.enter_async_context(cronjob_controller(cluster, clock, transport=late, seed=3))
         yield
 

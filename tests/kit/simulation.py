@@ -21,7 +21,7 @@ from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller
 from tests.kit.observers import JobObserver, PodObserver
 from tests.kit.older_server import OldestSchema
-from tests.kit.transports import LateWatches, WatchGate
+from tests.kit.transports import WatchGate, late_watches
 from tests.kit.user_actions import UserActions
 
 PATIENCE_SECONDS = 1200.0
@@ -65,7 +65,7 @@ class Simulation(UserActions, FakeNode):
         self._setting = setting
         self._oldest = OldestSchema(cluster.transport)
         self.gate = WatchGate(self._oldest)
-        self.faults = FaultyTransport(LateWatches(self.gate, Random(3), setting.late))
+        self.faults = FaultyTransport(late_watches(self.gate, Random(3), setting.late))
         # The wires of all controllers there were; the last one's may live.
         self._wires = [CrashingTransport(self.faults)]
         self._metrics: Metrics

@@ -5,13 +5,18 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Any
 
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
+from kcr.testing import FaultyTransport
 
 Lines = AsyncIterator[bytes]
+_KINDS = {kind.resource.plural: kind for kind in (ConfigMap, CronJob, Job, Namespace, Pod)}
 
 
 class ChangedResponse:
@@ -56,38 +61,12 @@ class ObservedTransport:
             yield response
 
 
-class LateWatches:
-    """A transport whose watches lag behind, each line for a time of its own; their order stays."""
-
-    def __init__(self, inner: Transport, random: Random, seconds: Mapping[str, float]) -> None:
-        """Delay the lines of the watches of the plurals in `seconds`, by up to that long."""
-        self.inner = inner
-        self._random = random
-        self._seconds = seconds
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        most = self._seconds.get(watched(request), 0.0)
-        async with self.inner.send(request) as response:
-            yield ChangedResponse(response, lambda lines: self._delayed(lines, most)) if most else response
-
-    async def _delayed(self, lines: Lines, most: float) -> Lines:
-        # Lines are taken as they come and held back, so that one delay does not add to the next.
-        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
-
-        async def take() -> None:
-            async for line in lines:
-                waiting.put_nowait((loop.time() + self._random.random() * most, line))
-            waiting.put_nowait((loop.time(), None))
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(take())
-            while True:
-                due, line = await waiting.get()
-                await asyncio.sleep(max(0.0, due - loop.time()))
-                if line is None:
-                    return
-                yield line
+def late_watches(inner: Transport, random: Random, seconds: Mapping[str, float]) -> FaultyTransport:
+    """Return a transport whose watches of the plurals in `seconds` lag, each line by up to that long."""
+    faults = FaultyTransport(inner)
+    for plural, most in seconds.items():
+        faults.on("watch", _KINDS[plural]).lag(partial(random.uniform, 0, most))
+    return faults
 
 
 class ChangedWatches:

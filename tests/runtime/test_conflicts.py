@@ -11,7 +11,7 @@ from kcr.api.core import ConfigMap
 from kcr.client import Client, Transport
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.transports import ChangedWatches, LateWatches
+from tests.kit.transports import ChangedWatches, late_watches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -111,7 +111,7 @@ async def test_conflict_of_an_apply_is_told_at_once(kcr_cluster: EmbeddedCluster
 
 async def test_conflicts_of_a_late_watch_make_no_relist(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     await create(kcr_cluster, "a")
-    manager, _, _ = managed(LateWatches(kcr_cluster.transport, random.Random(1), {"configmaps": 5.0}))
+    manager, _, _ = managed(late_watches(kcr_cluster.transport, random.Random(1), {"configmaps": 5.0}))
     async with manager.running():
         for number in range(10):
             await patch(kcr_cluster, wanted=str(number))

@@ -21,7 +21,7 @@ from kcr.informer import Selection
 from kcr.serving.health import ProbeResult
 from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -419,7 +419,7 @@ async def test_writer_sees_its_own_write_in_the_next_run(kcr_cluster: EmbeddedCl
             self.own_writes.wrote(key, self._store, written)
             return kcr.Result(requeue_after=timedelta(0))
 
-    manager = manager_on(Client(LateWatches(kcr_cluster.transport, random.Random(0), {"namespaces": 0.3})), kcr_clock)
+    manager = manager_on(Client(late_watches(kcr_cluster.transport, random.Random(0), {"namespaces": 0.3})), kcr_clock)
     marker = Marker(manager)
     controller = manager.add_controller("marker", marker, own_writes=marker.own_writes)
     async with manager.running():

@@ -72,11 +72,15 @@ class _Repeat(NamedTuple):
 
 
 class _Lag(NamedTuple):
-    seconds: float
+    seconds: Callable[[], float]
 
 
 _Disturbance = _Freeze | _Cut | _Repeat | _Lag
 _Fault = _Fail | _Delay | _Then | _LoseRequest | _LoseReply | _ArriveLate | _Disturbance
+
+
+def _drawn(seconds: float | Callable[[], float]) -> Callable[[], float]:
+    return seconds if callable(seconds) else lambda: seconds
 
 
 class Rule:
@@ -143,8 +147,7 @@ class Rule:
         """
         if self._verb == "watch":
             raise ValueError('arrive_late: the rule is for requests to watch: take on("create", …)')
-        late = seconds if callable(seconds) else lambda: float(seconds)
-        self.fault = _ArriveLate(late, cut_after, answered)
+        self.fault = _ArriveLate(_drawn(seconds), cut_after, answered)
 
     @checked
     def freeze(self, *, after: Count = 0) -> None:
@@ -164,10 +167,14 @@ class Rule:
         self.fault = _Repeat()
 
     @checked
-    def lag(self, seconds: NotNegative) -> None:
-        """Delay each line of a watch."""
+    def lag(self, seconds: NotNegative | Callable[[], float]) -> None:
+        """Let each line of a watch arrive late; their order stays.
+
+        Args:
+            seconds: How late; a function is called for each line.
+        """
         self._refuse_other("lag")
-        self.fault = _Lag(seconds)
+        self.fault = _Lag(_drawn(seconds))
 
     def _refuse_other(self, action: str) -> None:
         if self._verb not in ("", "list", "watch"):
@@ -333,18 +340,47 @@ class _Disturbed:
         return await self._inner.read()
 
     async def lines(self) -> AsyncIterator[bytes]:
+        if isinstance(self._fault, _Lag):
+            async for line in self._late_lines(self._fault.seconds):
+                yield line
+            return
         left = self._fault.after if isinstance(self._fault, _Freeze | _Cut) else -1
         if left == 0:
             await self._end()
         async for line in self._inner.lines():
-            if isinstance(self._fault, _Lag):
-                await asyncio.sleep(self._fault.seconds)
             yield line
             if isinstance(self._fault, _Repeat):
                 yield line
             left -= 1
             if left == 0:
                 await self._end()
+
+    async def _late_lines(self, seconds: Callable[[], float]) -> AsyncIterator[bytes]:
+        """Take lines as they come, and hold them back, so that one delay does not add to the next."""
+        loop, held = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | Exception | None]]()
+
+        async def take() -> None:
+            end: Exception | None = None
+            try:
+                async for line in self._inner.lines():
+                    held.put_nowait((loop.time() + seconds(), line))
+            except Exception as error:  # the reader gets it
+                end = error
+            held.put_nowait((loop.time(), end))
+
+        taking = asyncio.create_task(take())  # noqa: TID251  # a reader may stop at any line, which ends no group
+        try:
+            while True:
+                due, line = await held.get()
+                await asyncio.sleep(max(0.0, due - loop.time()))
+                if isinstance(line, bytes):
+                    yield line
+                elif line is not None:
+                    raise line
+                else:
+                    return
+        finally:
+            taking.cancel()
 
     async def _end(self) -> None:
         if isinstance(self._fault, _Freeze):

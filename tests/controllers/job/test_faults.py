@@ -16,7 +16,7 @@ from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.observers import observing_pods
-from tests.kit.transports import LateWatches, WatchGate
+from tests.kit.transports import WatchGate, late_watches
 
 KEY = Key("default", "pi")
 
@@ -188,7 +188,7 @@ async def test_namesake_inherits_nothing(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, late: Mapping[str, float]
 ) -> None:
     # Rows 151 to 154: three Jobs of one name, each deleted while its pods fail, go, or have not been seen.
-    transport = LateWatches(kcr_cluster.transport, Random(5), late)
+    transport = late_watches(kcr_cluster.transport, Random(5), late)
     fails = {"sim.kcr.dev/exit-code": "1", "sim.kcr.dev/run-for": "1s"}
     async with job_controller(kcr_cluster, kcr_clock, transport=transport):
         for pause in (0.0, 1.5, 4.0):
@@ -237,7 +237,7 @@ async def test_success_whose_record_had_no_answer_is_not_made_again(
 ) -> None:
     # Whichever reply is lost: index 0 is on record when its pod is deleted, though the store does not show it.
     for number in range(1, 12, 3):
-        transport = CrashingTransport(LateWatches(kcr_cluster.transport, Random(number), {"jobs": 3.0}))
+        transport = CrashingTransport(late_watches(kcr_cluster.transport, Random(number), {"jobs": 3.0}))
         transport.lose_reply(number, loss_of(number, loss))
         async with job_controller(kcr_cluster, kcr_clock, transport=transport), observing_pods(kcr_cluster) as seen:
             spec: dict[str, Any] = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}

@@ -16,7 +16,7 @@ from kcr.manager import Manager
 from kcr.testing import FaultyTransport, PodScript, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -282,7 +282,7 @@ async def test_indexes_are_counted_while_they_are_wanted(kcr_clock: VirtualClock
 async def test_pass_put_off_for_a_late_store_is_counted(kcr_clock: VirtualClock) -> None:
     # §8.3.
     async with metered_controller(
-        kcr_clock, wrap=lambda transport: LateWatches(transport, Random(3), {"jobs": 0.4})
+        kcr_clock, wrap=lambda transport: late_watches(transport, Random(3), {"jobs": 0.4})
     ) as it:
         await create(it.client, manifest(parallelism=3, completions=3))
         await kcr_clock.advance(2)

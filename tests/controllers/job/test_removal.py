@@ -17,7 +17,7 @@ from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller, pods_of, read
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 from tests.kit.user_actions import UserActions
 
 pytestmark = pytest.mark.kcr_virtual
@@ -48,7 +48,7 @@ async def two_pods(
 ) -> AsyncIterator[tuple[UserActions, FaultyTransport, tuple[Pod, ...]]]:
     """Run the controller, and a Job until its two pods are active."""
     user, faults = UserActions(cluster.client, clock), FaultyTransport(cluster.transport)
-    async with job_controller(cluster, clock, transport=LateWatches(faults, Random(1), late)):
+    async with job_controller(cluster, clock, transport=late_watches(faults, Random(1), late)):
         await user.create(**TWO)
         await comes_to(cluster, clock, active=2)
         yield user, faults, await pods_of(cluster.client)

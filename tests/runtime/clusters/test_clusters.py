@@ -19,7 +19,7 @@ from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import VirtualClock
 from tests.kit.fleets import COLORS, CutLine, Fleet, colors, config_of, fleet_of
 from tests.kit.replicas import sharded_replica
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -303,7 +303,7 @@ async def test_lost_reply_is_looked_up_in_the_member_while_its_watch_is_late(
 ) -> None:
     manager = fleet.manager()
     attach(manager, fleet.clusters(manager, "east", "west"))
-    late = LateWatches(fleet.crash, random.Random(2), {"configmaps": 20.0})
+    late = late_watches(fleet.crash, random.Random(2), {"configmaps": 20.0})
     fleet.lines["east"] = CutLine(late)
     fleet.crash.lose_reply(1)
     async with manager.running():

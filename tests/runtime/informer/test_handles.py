@@ -16,7 +16,7 @@ from kcr.informer import Handler, InformerHandle
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.dynamic_watches import Absent, Names, OpenWatches, create_config_maps, manager_on
-from tests.kit.transports import LateWatches
+from tests.kit.transports import late_watches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -157,7 +157,7 @@ async def test_informer_closed_in_the_middle_of_a_list_stays_closed(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     await create_config_maps(kcr_cluster, *(f"c{number}" for number in range(20)))
-    slow = LateWatches(kcr_cluster.transport, random.Random(0), {"configmaps": 10.0})
+    slow = late_watches(kcr_cluster.transport, random.Random(0), {"configmaps": 10.0})
     manager, names, controller = manager_on(slow, kcr_clock)
     async with manager.running():
         watch = manager.add_watch(controller, kcr.watch(ConfigMap))
