@@ -209,3 +209,24 @@ def test_operator_that_declares_its_requests_or_nothing_has_no_finding_of_rights
         manager.add_controller("shop", Declaring(manager), watches=[kcr.watch(Shop, predicate=kcr.generation_changed)])
 
     explore(create, setup, kinds=[Shop], seconds=0)
+
+
+class AsksFirst:
+    """A webhook that asks the server, in a dry run, whether it would accept a write."""
+
+    def __init__(self, manager: kcr.Manager, verb: str) -> None:
+        self._client, self._verb = manager.client.with_options(dry_run=True), verb
+
+    async def validate_create(self, obj: Shop, request: kcr.WebhookRequest) -> list[str]:
+        child = ConfigMap(metadata=kcr.ObjectMeta(name=request.name, namespace=request.namespace))
+        with suppress(kcr.NotFoundError):
+            await (self._client.apply(child) if self._verb == "apply" else self._client.delete(ConfigMap, child.key))
+        return []
+
+
+@pytest.mark.parametrize("verb", ["apply", "delete"])
+def test_dry_run_is_no_write_that_a_fault_happens_at(verb: str) -> None:
+    def setup(manager: kcr.Manager) -> None:
+        manager.add_webhook(Shop, AsksFirst(manager, verb))
+
+    explore(create, setup, kinds=[Shop], seconds=2)

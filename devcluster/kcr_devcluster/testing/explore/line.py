@@ -69,6 +69,11 @@ def is_write(call: Call) -> bool:
     return call.verb not in _READS and bool(call.resource[2]) and call.resource[2] not in _SIDE
 
 
+def _is_dry(request: Request) -> bool:
+    """Return whether a request is a dry run: by its query, or, of a deletion, by its options."""
+    return "dryRun=All" in request.target or b'"dryRun":["All"]' in (request.body or b"")
+
+
 class Line:
     """The way of one process of the operator to the server."""
 
@@ -99,7 +104,7 @@ class Line:
             return self.inner.send(request)
         if call.verb == "watch" and call.resource[2] not in _SIDE:
             return self._watch(request)
-        return self._write(request, call) if is_write(call) else self.inner.send(request)
+        return self._write(request, call) if is_write(call) and not _is_dry(request) else self.inner.send(request)
 
     @asynccontextmanager
     async def _time_out(self, request: Request) -> AsyncIterator[Response]:
