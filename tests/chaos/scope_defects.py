@@ -21,7 +21,7 @@ DEFECTS = (
         WAITS,
     ),
     (defect("write-without-an-owner", Edit("check", "raise ConfigError(A)", "return")), OWNERS),
-    (defect("unanswered-applies-are-forgotten", Edit("ensure", "A[type(B), B.key] = None")), LATE_CREATES),
+    (defect("unanswered-applies-are-forgotten", Edit("_is_ending", "A[type(B), B.key] = None")), LATE_CREATES),
     (defect("closed-member-forgets-creates", Edit("_place_of", "A.cluster_of(B, C)", "None")), MEMBERS),
     (defect("members-share-own-writes", Edit("reconciled_key", "isinstance(A, C) and A.local == B", "False")), MEMBERS),
 )
