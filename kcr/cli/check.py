@@ -43,7 +43,7 @@ from kcr.scopes.namespaces import Namespaces
 )  # fmt: skip
 @click.option("--metrics-secure", is_flag=True, show_envvar=True, help="Check the rights of protected metrics as well.")
 def command(*, controllers: tuple[str, ...], no_controllers: bool, **values: Any) -> None:
-    """Check a cluster before controllers run on it; nothing is written."""
+    """Check a cluster before controllers run on it, writing nothing."""
     setups = find_plugins(choose_to_run(PluginOptions(controllers=controllers, no_controllers=no_controllers)))
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
     findings = asyncio.run(_findings(setups, values))

@@ -186,7 +186,7 @@ def _asked(ctx: click.Context, ask: "Callable[[Client, str], Awaitable[Iterable[
 @click.argument("shell", type=click.Choice(_SHELLS), metavar="|".join(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print a shell's completion of options, and names of controllers, namespaces and objects.
+    """Print a shell's completion.
 
     For bash: source <(kcr completion bash)
     """

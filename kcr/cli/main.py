@@ -5,11 +5,11 @@ They are kcr's own, and those that installed packages add as entry points of the
 
 import importlib
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from textwrap import shorten
 from typing import NoReturn
 
 import click
@@ -98,18 +98,9 @@ class Commands(click.Group):
         groups = {**_GROUPS, "Others": sorted(set(rows).difference(*_GROUPS.values()))}
         width = formatter.width - max(map(len, rows)) - _INDENT
         for group, names in groups.items():
-            if found := [(name, _cut(rows[name], width)) for name in names if name in rows]:
+            if found := [(name, shorten(rows[name], width, placeholder="…")) for name in names if name in rows]:
                 with formatter.section(group):
                     formatter.write_dl(found)
-
-
-def _cut(text: str, width: int) -> str:
-    """Return the beginning of a sentence that fits a line: its first clause, or words."""
-    text = text.rstrip(".")
-    if len(text) <= width:
-        return text
-    clause = re.match(rf".{{20,{width}}}?(?=[,:;] )", text)
-    return clause[0] if clause else f"{text[: width - 1].rpartition(' ')[0]}…"
 
 
 def _summaries() -> dict[str, str]:

@@ -1,5 +1,6 @@
 """What commands write: files, whole, with an error line that names the file and the remedy; JSON, YAML and tables."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from kcr.api import codec
 from kcr.atomicfile import is_full, replace_files
 from kcr.errors import ConfigError
 
+_PLAIN = re.compile("[A-Za-z][A-Za-z0-9_./-]{2,}")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -71,12 +73,20 @@ def show(value: object, form: str) -> None:
         form: The value of `output_option`, `json` or `yaml`.
     """
     content = codec.encode(value)
-    if form == "yaml":
-        import yaml  # noqa: PLC0415  # slow to import
+    click.echo(_yaml_of(msgspec.json.decode(content)) if form == "yaml" else content, nl=form != "yaml")
 
-        click.echo(yaml.safe_dump(msgspec.json.decode(content), sort_keys=False, allow_unicode=True), nl=False)
-        return
-    click.echo(content)
+
+def _yaml_of(value: object) -> str:
+    import yaml  # noqa: PLC0415  # slow to import
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what readers of another version of YAML take for a number: `12e3`, `0o7`."""
+
+    def text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if _PLAIN.fullmatch(text) else '"')
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True)
 
 
 def show_each(values: Iterable[object], form: str) -> None:

@@ -1,10 +1,11 @@
 """Which objects a command is about."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Resource
@@ -13,6 +14,9 @@ from kcr.api.unstructured import unstructured
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
 from kcr.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 # The names that kubectl takes for the kinds of kcr's own controllers.
 _NAMES: Mapping[str, type[Resource]] = {
@@ -63,22 +67,13 @@ def parse_jobs(ctx: click.Context, parameter: click.Parameter, texts: tuple[str,
     return tuple(dict.fromkeys(_parse(Job, text) for text in _with_kinds(texts)))
 
 
-def parse_job(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> ObjectName:
-    """Read the name of one Job, as `job/NAME` or `job NAME`.
-
-    Raises:
-        click.UsageError: The text names no Job, or several.
-    """
-    return _parse(Job, _single(texts))
-
-
-def parse_cronjob(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> ObjectName:
-    """Read the name of one CronJob, as `cronjob/NAME` or `cronjob NAME`.
-
-    Raises:
-        click.UsageError: The text names no CronJob, or several.
-    """
-    return _parse(CronJob, _single(texts))
+def named(kind: type[Resource], complete: Completer) -> Callable[[F], F]:
+    """Return a decorator that adds the argument for the name of one object, as `job/NAME` or `job NAME`."""
+    name = kind.resource.kind.lower()
+    return click.argument(
+        name, nargs=-1, required=True, metavar=f"{name}/NAME", shell_complete=complete,
+        callback=lambda ctx, parameter, texts: _parse(kind, _single(texts)),
+    )  # fmt: skip
 
 
 def parse_one(texts: Sequence[str]) -> ObjectName | UnresolvedName:

@@ -14,7 +14,7 @@ _PACKAGES = ("aiohttp", "kubernetes-asyncio", "msgspec", "uvloop")
 @click.command("version", epilog="Exit codes: 0, 2 on a wrong option.")
 @output_option()
 def command(output: str | None) -> None:
-    """Print the versions of kcr, Python and the packages that matter.
+    """Print the versions of kcr, Python and important packages.
 
     That of a server is printed by `kcr check`.
     """

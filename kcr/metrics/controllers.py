@@ -60,6 +60,11 @@ class ControllerMetrics:
         self.dropped: Mapping[tuple[str, str], int] = {}
 
 
+def _by_predicate(dropped: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    # Not by kind: those of dynamic watches come and go.
+    return {one: sum(count for (_, other), count in dropped.items() if other == one) for _, one in dropped}
+
+
 CONTROLLER_ROWS = (
     Row(
         CounterMetricFamily, "controller_runtime_reconcile", "Total number of reconciliations per controller",
@@ -111,9 +116,8 @@ CONTROLLER_ROWS = (
     ),
     Row(
         CounterMetricFamily, "kcr_dropped_events",
-        "Total number of watch events that predicates have dropped, by kind and predicate per controller",
-        lambda controller: {": ".join(place): count for place, count in controller.dropped.copy().items()},
-        label="predicate",
+        "Total number of watch events that predicates have dropped per controller",
+        lambda controller: _by_predicate(controller.dropped.copy()), label="predicate",
     ),
 )  # fmt: skip
 

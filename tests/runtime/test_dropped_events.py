@@ -46,7 +46,7 @@ async def test_events_are_counted_by_the_predicate_that_drops_them(
         assert reconciler.runs == runs
         state = ControllerReader(controller, asyncio.get_running_loop().time(), {}, get_ident()).state(10)
         lines = list(dropped_lines(debug_state(state), ["default/a"]))
-        where = {"controller": "site", "predicate": "configmaps: all_of(labels_changed, any_of(generation_changed, "
+        where = {"controller": "site", "predicate": "all_of(labels_changed, any_of(generation_changed, "
                  "labels_changed))"}  # fmt: skip
         assert manager.metrics.registry.get_sample_value("kcr_dropped_events_total", where) == 3
         # What a user asks for is not dropped.

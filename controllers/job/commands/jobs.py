@@ -218,7 +218,7 @@ _Show = Callable[[list[JobRow]], None]
 )
 @shared.color_option
 def command(**values: Any) -> int:
-    """Show all Jobs by state, cause, progress and age, those that need attention first.
+    """Show all Jobs, those that need attention first.
 
     The states and causes are those of the metric kcr_jobs, judged from Jobs, pods that have not started, and events.
     Parts that the user may not list are omitted: a cause may be missing then. `kcr explain` says more about one Job.

@@ -17,7 +17,7 @@ from kcr.cli import options as shared
 from kcr.cli.completers import complete_containers, complete_jobs
 from kcr.cli.connection import connected, find, run_quietly
 from kcr.cli.display import Display
-from kcr.cli.target import ObjectName, parse_job
+from kcr.cli.target import ObjectName, named
 from kcr.client import Client, LogOptions
 from kcr.controllers.job.commands.job_progress import JobProgress
 from kcr.errors import ApiError, ConfigError, KcrError, TransportError
@@ -30,7 +30,7 @@ from kcr.manager import Manager
     context_settings={"auto_envvar_prefix": "KCR"},
     epilog="Exit codes: 0, 1 when the Job or a log cannot be read, 130 after Ctrl-C, 2 on a wrong option.",
 )
-@click.argument("job", nargs=-1, required=True, metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
+@named(Job, complete_jobs)
 @shared.object_options
 @click.option("-f", "--follow", is_flag=True, help="Go on, with the pods to come too, until the Job has ended.")
 @click.option(
@@ -46,7 +46,10 @@ from kcr.manager import Manager
     "--prefix/--no-prefix", default=None, help="Begin each line with the pod's name; by default when there are several."
 )
 def command(job: ObjectName, **values: Any) -> int:
-    """Print the logs of all pods of a Job, in the order of their completion indexes, then of their creation."""
+    """Print the logs of all pods of a Job.
+
+    They are in the order of their completion indexes, then of their creation.
+    """
     return run_quietly(lambda: _logs(job, values))
 
 

@@ -32,7 +32,7 @@ _PLUGINS = ("controllers", "workers", "feature_gates")
 @shared.plugin_options(*_PLUGINS, words={"controllers": ",".join(CONTROLLERS)})
 @shared.program_options("log_format", "log_level", words={"log_format": "lines as all others"}, log_level="warning")
 def command(*, files: tuple[str, ...], log_format: str | None, log_level: str, **values: Any) -> int:
-    """Start a cluster, run the controllers, apply the files, show the progress.
+    """Start a cluster, run controllers, apply files, show progress.
 
     Your own controllers are added to the default, unless the list names some of kcr's own. Logs of the pods go to
     stdout, everything else to stderr.

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 @click.group(
     "snapshot",
     invoke_without_command=True,
-    short_help="Read the objects of controllers in a cluster, or copy those of `kcr dev`.",
+    short_help="Read the objects of controllers, or copy those of `kcr dev`.",
     epilog="Exit codes: 0, 1 when the cluster cannot be read or FILE cannot be written, 2 on a wrong option.",
 )
 @shared.plugin_options("controllers")

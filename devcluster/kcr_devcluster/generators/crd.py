@@ -34,7 +34,7 @@ Versions = tuple[type[Resource], ...]
 
 @click.group("crd")
 def command() -> None:
-    """Make, check and compare CustomResourceDefinitions, and migrate their objects."""
+    """Make, check, compare and migrate CustomResourceDefinitions."""
 
 
 command.add_command(check)

@@ -141,7 +141,10 @@ class Names(NamedTuple):
     help="Make the generated files of the project in NAME, or in this folder, anew, and print what has changed.",
 )  # fmt: skip
 def command(name: str, *, kind: str, group: str, webhook: bool, updates: bool) -> None:
-    """Make a project of your own in the new folder NAME: a kind, its controller, and tests that pass."""
+    """Make a project of your own in the new folder NAME.
+
+    It has a kind, its controller, and tests that pass.
+    """
     if updates:
         if kind or group or webhook:
             raise click.UsageError(

@@ -43,7 +43,7 @@ _path = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["json", "html"]), help="Print one JSON object, or a page.")
 def command(file: Path, **values: Any) -> int:
-    """Run two versions of controllers on a snapshot of a cluster, in virtual time, and say what they do differently.
+    """Compare two versions of controllers on a snapshot.
 
     Each runs in its own process and interpreter, with a cluster of its own whose nodes are simulated. Modules of
     --controllers are searched in the folder of the environment as well. Nothing is written to a real cluster.

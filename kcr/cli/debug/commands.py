@@ -175,7 +175,7 @@ _TOP = 10
 
 @click.group("debug")
 def command() -> None:
-    """Inspect a running kcr: `kcr run`, `kcr dev`, or a program made with kcr.
+    """Inspect a running kcr.
 
     It answers at its probe port (--health-probe-bind-address), to this machine alone: forward that of a pod with
     `kubectl -n NAMESPACE port-forward POD 8081`. That of `kcr dev` is found by its kubeconfig.

@@ -39,7 +39,7 @@ from kcr.errors import ConfigError, TransportError
 @shared.plugin_options("controllers", words={"controllers": "those installed"})
 @output_option()
 def command(name: ObjectName | UnresolvedName, output: str | None, **values: Any) -> int:
-    """Explain why an object is where it is: the wanted state, the present one, the next steps and their time.
+    """Explain why an object is where it is, and what comes next.
 
     For a Job or CronJob it makes the decision that the controller would make, from the state in the API server; a
     workload leads to the pod that is the cause, a namespace to the objects that block its deletion; of other kinds it

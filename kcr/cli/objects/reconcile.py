@@ -26,10 +26,11 @@ from kcr.errors import NotFoundError
 @shared.object_argument
 @shared.object_options
 def command(name: ObjectName | UnresolvedName, **values: Any) -> int:
-    """Let the controllers of an object reconcile it now; one that was parked after too many failures is retried.
+    """Let the controllers of an object reconcile it now.
 
-    It sets the annotation kcr.dev/reconcile-at of the object to the present time, which takes the right to patch it.
-    Controllers made with kcr reconcile an object when this changes; others ignore it. `kcr explain` shows the result.
+    One that was parked after too many failures is retried. It sets the annotation kcr.dev/reconcile-at of the object to
+    the present time, which takes the right to patch it. Controllers made with kcr reconcile an object when this
+    changes; others ignore it. `kcr explain` shows the result.
     """
     return run_quietly(lambda: _reconcile(name, values))
 

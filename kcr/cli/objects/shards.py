@@ -42,7 +42,7 @@ _SETTLED = frozenset({Code.FINISHED, Code.FAILED, Code.MANAGED_BY_ANOTHER, Code.
 )  # fmt: skip
 @output_option()
 def command(name: str, output: str | None, **values: Any) -> int:
-    """Show which replica holds which shard of a program that runs with --shards.
+    """Show which replica holds which shard of a program.
 
     It reads the Leases only, so the right to list them is enough. A shard whose holder does not renew it is expired,
     and is taken by another replica; a free one was released, or never taken.

@@ -10,6 +10,7 @@ import msgspec
 
 from kcr.client import Client, ClusterConfig, HttpTransport
 from kcr.client.wire.transport import Request, Transport
+from kcr.clock import SystemClock
 from kcr.errors import TransportError
 from kcr.manager import Manager
 from kcr_devcluster.cluster import EmbeddedCluster
@@ -17,6 +18,7 @@ from kcr_devcluster.cluster.controllers import policy_status
 from kcr_devcluster.testing.controlplane import real_server
 from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.fuzz_jobs.control_plane import both_controllers_plane, find_program
+from tests.kit.clocks import FixedClock
 
 # The controller that writes into the status of policies what is wrong with the types of their expressions.
 TYPE_CHECKS = "validatingadmissionpolicy-status-controller"
@@ -73,7 +75,14 @@ def _decoded(read: bytes) -> Any:
 @asynccontextmanager
 async def embedded() -> AsyncIterator[Send]:
     """Give the embedded server, with the controller that checks the types of policies."""
-    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False, deployments=False) as cluster:
+    async with EmbeddedCluster(
+        # Managers are in the order of their seconds.
+        clock=FixedClock(SystemClock().now()),
+        random=random.Random(0),
+        runtime=None,
+        gc=False,
+        deployments=False,
+    ) as cluster:
         transport = InProcessTransport(cluster.server)
         manager = Manager(Client(transport))
         policy_status.setup(manager, cluster.server.admission.served)

@@ -45,7 +45,7 @@ def test_installed_package_adds_a_command(install: Install, capsys: pytest.Captu
     assert exit_code_of(["--help"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("ficus is watered\n")
-    assert "\nOthers:\n  water  Water a plant\n" in shown
+    assert "\nOthers:\n  water  Water a plant.\n" in shown
 
 
 def test_command_of_a_package_never_replaces_kcrs_own(install: Install, capsys: pytest.CaptureFixture[str]) -> None:

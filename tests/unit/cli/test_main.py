@@ -153,7 +153,7 @@ def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> N
     # One screen, and each command on its own line.
     assert len(out.splitlines()) <= 48
     assert "Others:" not in out
-    assert "  completion  Print a shell's completion of options\n" in out
+    assert "  completion  Print a shell's completion.\n" in out
 
 
 @pytest.mark.parametrize("group", ["crd", "debug", "kubeconfig", "policy", "rbac", "snapshot", "types", "webhooks"])

@@ -1,10 +1,16 @@
-"""Commands whose disk is full: the former file stays, and one line names it."""
+"""YAML that every reader takes for what it is; and a full disk: the former file stays, and one line names it."""
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kcr.cli.main import exit_code_of
+from kcr.cli.output import show
+from kcr_devcluster.yaml_json import load_yaml
 from tests.kit.full_disk import full_disk
 
 # Its definition is larger than the disk.
@@ -60,3 +66,37 @@ def test_project_on_a_full_disk_leaves_no_folder(folder: Path, capsys: pytest.Ca
     assert shown.err == "kcr: cannot write shop/README.md: File too large: free some space\n"
     assert shown.out == ""
     assert set(folder.iterdir()) == before
+
+
+# Texts that a reader of YAML 1.1, or of 1.2, takes for something else when they stand bare.
+_WORDS = (
+    "12e3",
+    "0o14",
+    "1_000",
+    "1:30",
+    "yes",
+    "y",
+    "No",
+    "null",
+    "~",
+    "on",
+    "2026-01-01",
+    "0x1f",
+    "1.0",
+    "<<",
+    "=",
+    "",
+)
+
+
+@pytest.mark.parametrize("text", _WORDS)
+def test_text_stays_a_text(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show({"label": text, text or "-": 1}, "yaml")
+    assert load_yaml(capsys.readouterr().out) == {"label": text, text or "-": 1}
+
+
+@given(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.none(), st.booleans())))
+def test_documents_are_read_as_they_were(value: dict[str, object]) -> None:
+    with StringIO() as out, redirect_stdout(out):
+        show(value, "yaml")
+        assert load_yaml(out.getvalue()) == value
