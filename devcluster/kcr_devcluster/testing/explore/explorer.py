@@ -16,6 +16,8 @@ from kcr_devcluster.testing.explore.quiet import quiet
 from kcr_devcluster.testing.explore.recorder import Violation
 from kcr_devcluster.testing.explore.world import Outcome, Runs, Scenario
 
+# A finding is a history: pytest shows it without these functions.
+__tracebackhide__ = True
 # A scenario of more writes is not cut off after each of them.
 _MOST_STEPS = 12
 

@@ -99,7 +99,7 @@ def plans(writes: Sequence[str], events: Sequence[str], runs: int) -> Iterator[P
     """Yield the plans to try: each single fault first, then pairs of a fault and a crash, then drawn ones.
 
     A fault at a repeated write or event finds little that one at the first of them does not, so the repeated ones come
-    later.
+    later. The last write of an object is no repetition: it removes the finalizer, or no later one makes good for it.
 
     Args:
         writes: The operator's writes in a run without a fault, each as verb and object.
@@ -108,12 +108,14 @@ def plans(writes: Sequence[str], events: Sequence[str], runs: int) -> Iterator[P
     """
     first_writes, more_writes = _first_and_others(writes)
     first_events, more_events = _first_and_others(events)
-    yield from _singles(WRITE_FAULTS, first_writes, writes)
+    last_writes = [at for at in more_writes if writes[at - 1] not in writes[at:]]
+    more_writes = [at for at in more_writes if at not in last_writes]
+    yield from _singles(WRITE_FAULTS, sorted(first_writes + last_writes), writes)
     yield from _singles(EVENT_FAULTS, first_events, events)
     yield from _singles(_SCOPE_FAULTS, first_writes, writes)
     yield from _singles(WRITE_FAULTS, more_writes, writes)
     yield from _singles(EVENT_FAULTS, more_events, events)
-    for first in (*first_writes, *more_writes):
+    for first in (*first_writes, *last_writes, *more_writes):
         for second in range(first + 1, min(first + _PAIR_BOUND, len(writes)) + 1):
             for kind in WRITE_FAULTS:
                 yield Plan((Fault(kind, first), Fault("crash-after", second)))
