@@ -7,14 +7,16 @@ import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.testing import explore
 from kcr_devcluster.testing.explore import FoundError, ScenarioError, State, World
-from tests.explore.api import Shop, ShopReconciler, attach, child, key_of, shop
+from tests.explore.api import Shop, ShopReconciler, attach, child, key_of, live_and_change, shop
 from tests.explore.faults import generated_name, owner_reference
 
 
@@ -132,6 +134,45 @@ def test_history_has_the_write_with_its_fault_and_how_to_repeat_it() -> None:
     assert lines[0].startswith("[twice] a child was made twice: 2 configmaps of Shop shop are the same")
     assert any(line.endswith("<- crash after it") and "create configmaps explore/shop-" in line for line in lines)
     assert lines[-1] == 'again: explore(…, only="crash-after@1")'
+
+
+def test_finding_is_shown_without_the_explorer() -> None:
+    with pytest.raises(FoundError) as found:
+        explore(generated_name.scenario, generated_name.faulty, kinds=[Shop], only="crash-after@1")
+    shown = [Path(entry.path).name for entry in found.traceback.filter(found)]
+    assert shown[0] == "test_scenarios.py"
+    assert "explorer.py" not in shown
+
+
+class Naming(ShopReconciler):
+    """Draws the name of the backup, writes it into the status, and creates the backup."""
+
+    def __init__(self, manager: kcr.Manager, prefix: str) -> None:
+        super().__init__(manager)
+        self.random, self.prefix = manager.random, prefix
+
+    async def sync(self, shop: Shop) -> None:
+        if not (name := shop.status.backup):
+            name = f"{shop.metadata.name}-{self.random.getrandbits(32)}"
+            shop = await self.client.patch_status(shop, replace(shop, status=replace(shop.status, backup=name)))
+        backup = child(shop, name)
+        if self.config_maps.get(backup.key) is None:
+            backup = replace(backup, metadata=replace(backup.metadata, generate_name=self.prefix))
+            with suppress(kcr.AlreadyExistsError):
+                await self.client.create(backup)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("fault", ["crash-before@1", "arrives-late@1", "reply-lost@2", "arrives-late@2"])
+def test_name_that_the_operator_draws_is_not_compared_if_it_says_so(fault: str) -> None:
+    explore(live_and_change, lambda manager: attach(manager, Naming(manager, "shop-")), kinds=[Shop], only=fault)
+
+
+def test_name_that_the_operator_draws_is_compared_if_it_looks_fixed() -> None:
+    with pytest.raises(FoundError, match="end-state"):
+        explore(
+            live_and_change, lambda manager: attach(manager, Naming(manager, "")), kinds=[Shop], only="crash-before@1"
+        )
 
 
 def test_invariant_that_does_not_hold_is_found_and_named() -> None:
