@@ -180,9 +180,32 @@ def test_invariant_that_does_not_hold_is_found_and_named() -> None:
         for page in state.list(ConfigMap, "explore"):
             assert page.metadata.owner_references, f"{page.metadata.name} has no owner"
 
-    with pytest.raises(FoundError, match=r"invariant pages_have_owners: shop-page has no owner"):
-        explore(create, owner_reference.faulty, kinds=[Shop], invariants=[pages_have_owners])
+    with pytest.raises(FoundError, match=r"invariant pages_have_owners: shop-page has no owner") as found:
+        explore(live_and_change, owner_reference.faulty, kinds=[Shop], invariants=[pages_have_owners])
+    # The history ends at the write after which it does not hold.
+    assert str(found.value).splitlines()[-2].split()[1:] == ["shop", "create", "configmaps", "explore/shop-page"]
     explore(create, owner_reference.correct, kinds=[Shop], invariants=[pages_have_owners], seconds=0)
+
+
+class Restamping(ShopReconciler):
+    """Gives its condition the present time at each reconcile."""
+
+    async def sync(self, shop: Shop) -> None:
+        ready = kcr.Condition(
+            type="Ready", status="True", reason="Open", message=shop.spec.text, last_transition_time=self.clock.now()
+        )
+        await self.client.patch_status(shop, replace(shop, status=replace(shop.status, conditions=(ready,))))
+
+
+def test_history_of_a_status_that_is_wrong_ends_at_its_write() -> None:
+    with pytest.raises(FoundError, match="lastTransitionTime changes, and status stays True") as found:
+        explore(live_and_change, lambda manager: attach(manager, Restamping(manager)), kinds=[Shop])
+    assert [line.split()[1:3] for line in str(found.value).splitlines()[1:-1]] == [
+        ["scenario", "create"],
+        ["shop", "patch"],
+        ["scenario", "patch"],
+        ["shop", "patch"],
+    ]
 
 
 def test_oracle_that_is_left_out_finds_nothing() -> None:

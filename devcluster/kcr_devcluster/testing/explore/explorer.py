@@ -177,6 +177,6 @@ def _shrunk(runs: Runs, found: FoundError, plan: Plan, options: ExploreOptions) 
 
 
 def _text(violation: Violation, only: str, outcome: Outcome) -> str:
-    first = f"[{violation.oracle}] {violation.text}"
+    first, steps = f"[{violation.oracle}] {violation.text}", outcome.steps[: violation.steps or None]
     last = f'again: explore(…, only="{only}")' if only else "again: it needs no fault"
-    return "\n".join([first, *told(outcome.steps, violation.about, MOST_LINES - 2), last])
+    return "\n".join([first, *told(steps, violation.about, MOST_LINES - 2), last])

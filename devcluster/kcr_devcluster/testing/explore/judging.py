@@ -4,7 +4,7 @@ from kcr.client import Request
 from kcr.manager import Manager
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.testing.explore.line import described
-from kcr_devcluster.testing.explore.recorder import Recorder, Violation
+from kcr_devcluster.testing.explore.recorder import Recorder
 from kcr_devcluster.testing.requests import sent_request
 from kcr_devcluster.testing.rights import DeclaredRights, as_right, needed, spoken
 
@@ -35,7 +35,7 @@ class RequestJudge:
                 who = f"controller {sent.controller}" if sent.controller else "the operator"
                 text = f"the declared rights of {who} lack {spoken(right)}"
                 about = described(request, call_of(request.method, request.target))
-                self._recorder.violations.append(Violation("rights", text, about))
+                self._recorder.object_to("rights", text, about)
 
     def received(self, request: Request, size: int) -> None:
         """Do nothing."""

@@ -34,11 +34,13 @@ class Violation(NamedTuple):
         oracle: The oracle.
         text: What is wrong.
         about: The object that it is about, as steps name it; empty for none.
+        steps: How many steps there were when it was seen, the one that is wrong included; 0 if it was seen at the end.
     """
 
     oracle: str
     text: str
     about: str = ""
+    steps: int = 0
 
 
 class _Transition(NamedTuple):
@@ -88,6 +90,16 @@ class Recorder:
     def written_on_and_on(self) -> str:
         """The object that the operator changes again and again while nothing else happens, empty for none."""
         return next((name for name, count in self._since_foreign.items() if count >= MOST_CHANGES), "")
+
+    def object_to(self, oracle: str, text: str, about: str = "") -> None:
+        """Note what is wrong with the last step.
+
+        Args:
+            oracle: The oracle that objects.
+            text: What is wrong.
+            about: The object, as steps name it; empty for none.
+        """
+        self.violations.append(Violation(oracle, text, about, len(self.steps)))
 
     def _note(self, change: Change) -> None:
         record = change.record
@@ -139,7 +151,7 @@ class Recorder:
         was, now_is = before.get("observedGeneration"), after.get("observedGeneration")
         if isinstance(was, int) and isinstance(now_is, int) and now_is < was:
             text = f"status.observedGeneration of {name} goes back from {was} to {now_is}"
-            self.violations.append(Violation("status", text, name))
+            self.object_to("status", text, name)
         conditions = _conditions_of(before)
         for kind, condition in _conditions_of(after).items():
             self._judge_condition(new, conditions.get(kind, {}), condition, now)
@@ -149,10 +161,10 @@ class Recorder:
         was, now_is = before.get("lastTransitionTime"), after.get("lastTransitionTime")
         if was and now_is and now_is < was:
             text = f"condition {kind} of {name}: lastTransitionTime goes back from {was} to {now_is}"
-            self.violations.append(Violation("status", text, name))
+            self.object_to("status", text, name)
         elif was and now_is != was and before.get("status") == status:
             text = f"condition {kind} of {name}: lastTransitionTime changes, and status stays {status}"
-            self.violations.append(Violation("status", text, name))
+            self.object_to("status", text, name)
         if before.get("status") == status:
             return
         past = self._conditions.setdefault((record.metadata.uid, kind), [])
@@ -163,7 +175,7 @@ class Recorder:
         if first.status == last.status and first.foreign == last.foreign and now - middle.seconds < _FLAP_SECONDS:
             flaps = f"{first.status}, {middle.status}, {last.status}"
             text = f"condition {kind} of {name} flaps: {flaps}; nothing else changed"
-            self.violations.append(Violation("status", text, name))
+            self.object_to("status", text, name)
 
     def _check_invariants(self) -> None:
         for invariant in self._invariants:
@@ -176,7 +188,7 @@ class Recorder:
                     continue
                 text = "it returned False"
             name = getattr(invariant, "__name__", repr(invariant))
-            self.violations.append(Violation("invariant", f"invariant {name}: {text or 'it does not hold'}"))
+            self.object_to("invariant", f"invariant {name}: {text or 'it does not hold'}")
 
 
 def name_of(record: Record) -> str:
