@@ -213,11 +213,14 @@ async def test_page_asks_for_nothing_while_hidden_or_paused(browser: Browser) ->
         await tab.wait_for("No key waits or has failed.")
         assert not await is_quiet(tab)
         await tab.evaluate(hide("true"))
+        # A question may be on its way.
+        await eventually(lambda: is_quiet(tab))
         assert await is_quiet(tab)
         await tab.evaluate(hide("false"))
         assert not await is_quiet(tab)
         await tab.press("p")
         await tab.wait_for("Resume", "#pause")
+        await eventually(lambda: is_quiet(tab))
         assert await is_quiet(tab)
 
 
