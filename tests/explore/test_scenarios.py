@@ -208,6 +208,30 @@ def test_history_of_a_status_that_is_wrong_ends_at_its_write() -> None:
     ]
 
 
+class Counting(ShopReconciler):
+    """Has in its status how many pages it has made by itself."""
+
+    async def sync(self, shop: Shop) -> None:
+        missing = [
+            page for number in range(15) if self.config_maps.get((page := child(shop, f"page-{number}")).key) is None
+        ]
+        for page in missing:
+            await self.client.create(page)
+        if missing:
+            status = replace(shop.status, text=str(len(missing)))
+            await self.client.patch_status(shop, replace(shop, status=status))
+
+
+def test_history_of_an_end_that_differs_has_the_write_of_its_object() -> None:
+    def setup(manager: kcr.Manager) -> None:
+        attach(manager, Counting(manager), watches_children=False)
+
+    with pytest.raises(FoundError, match=r'status.text: "14", without a fault "15"') as found:
+        explore(create, setup, kinds=[Shop], only="crash-after@1")
+    written = [line.split()[1:] for line in str(found.value).splitlines()[1:-1]]
+    assert ["shop", "patch", "shops.example.dev", "explore/shop/status"] in written
+
+
 def test_oracle_that_is_left_out_finds_nothing() -> None:
     async def scenario(world: World) -> None:
         await world.client.create(shop(world))

@@ -1,5 +1,6 @@
 """What is wrong with a run, judged by its outcome and by that of the run without a fault."""
 
+import re
 from collections.abc import Iterator
 
 from kcr_devcluster.testing.explore.options import ExploreOptions
@@ -67,7 +68,9 @@ def _ends_otherwise(outcome: Outcome, base: Outcome) -> Iterator[Violation]:
                 else f"after settled() number {number} the state differs"
             )
             more = f" (and {len(found) - 2} more differences)" if len(found) > 2 else ""
-            about = " ".join(found[0].partition(":")[0].split(" ")[:2])
+            named = (name for name in state.keys() | wanted.keys() if found[0].startswith(name))
+            # Steps have no `*` for what is drawn, and no number.
+            about = re.split(r"[*]| #", max(named, key=len))[0]
             yield Violation("end-state", f"{when}: {'; '.join(found[:2])}{more}", about)
 
 
