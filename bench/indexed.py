@@ -33,10 +33,10 @@ from kcr.controller import Controller, Reconciler, Result
 from kcr.controllers.job.controller import Options, setup
 from kcr.informer import Handler
 from kcr.manager import Manager
-from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import NodeAgent
 from kcr_devcluster.cluster.scheduling import scheduler
+from kcr_devcluster.testing.loop import VirtualClock, VirtualLoop
 
 NAME = "large"
 BANDS = 10

@@ -14,8 +14,8 @@ from kcr.api.batch import Job
 from kcr.client import Client, Request, Response, Transport
 from kcr.controllers.job.controller import Options, setup
 from kcr.manager import Manager
-from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock, VirtualLoop
 
 _PODS, _HOUR = 10, 3600.0
 

@@ -18,7 +18,6 @@ from kcr.api.batch import Job
 from kcr.client import Client
 from kcr.controllers.job.controller import Options, setup
 from kcr.manager import Manager
-from kcr.testing.loop import START, VirtualClock, VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from kcr_devcluster.rehearsal.comparison import compare
@@ -26,6 +25,7 @@ from kcr_devcluster.rehearsal.hiding import DataHider
 from kcr_devcluster.rehearsal.snapshot_file import Head, read_snapshot, write_snapshot
 from kcr_devcluster.rehearsal.taking import Taken, take, wanted_by
 from kcr_devcluster.rehearsal.versions import Plan, Version, rehearse
+from kcr_devcluster.testing.loop import START, VirtualClock, VirtualLoop
 
 T = TypeVar("T")
 _PODS, _SECONDS, _LIMIT = 4, 7200.0, 600.0

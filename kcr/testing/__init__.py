@@ -1,5 +1,8 @@
 """Test kit: fakes, an embedded cluster, faults and virtual time for tests of controllers.
 
+Its names need the extra `test`; with `kcr` alone there are `build`, `FakeManager`, `FakeInformer`, `FakeRecorder` and
+`FakeSource`.
+
 `pytest.mark.kcr_virtual` runs a test on its own loop in virtual time: time jumps to the next timer when every task
 waits, so hours pass in milliseconds, deterministically. The fixture `kcr_clock` is the test's `VirtualClock`, and
 `kcr_cluster` an `EmbeddedCluster` whose node simulates its pods; the mark `kcr_cluster(kinds=[Website],
@@ -32,13 +35,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kcr.testing import build as build
     from kcr.testing.fakes import FakeInformer as FakeInformer, FakeManager as FakeManager, FakeRecorder as FakeRecorder
-    from kcr.testing.loop import (
-        StallError as StallError,
-        VirtualClock as VirtualClock,
-        consistently as consistently,
-        eventually as eventually,
-    )
-    from kcr.testing.mutations import MutatedError as MutatedError, unchanged_stores as unchanged_stores
     from kcr.testing.source import FakeSource as FakeSource
     from kcr_devcluster.testing.admission import AdmissionResult as AdmissionResult, admit as admit
     from kcr_devcluster.testing.clusters import simulated_cluster as simulated_cluster
@@ -46,6 +42,13 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.crash import CrashingTransport as CrashingTransport
     from kcr_devcluster.testing.explore import explore as explore
     from kcr_devcluster.testing.faults import FaultyTransport as FaultyTransport
+    from kcr_devcluster.testing.loop import (
+        StallError as StallError,
+        VirtualClock as VirtualClock,
+        consistently as consistently,
+        eventually as eventually,
+    )
+    from kcr_devcluster.testing.mutations import MutatedError as MutatedError, unchanged_stores as unchanged_stores
     from kcr_devcluster.testing.namespaces import namespace_ends as namespace_ends
     from kcr_devcluster.testing.pods import PodScript as PodScript
     from kcr_devcluster.testing.requests import requests as requests

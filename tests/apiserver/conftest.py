@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api
 from tests.kit.webhooks import Webhooks
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api, pod
 
 pytestmark = pytest.mark.kcr_virtual

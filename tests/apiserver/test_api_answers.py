@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kcr.testing.loop import VirtualClock
+from kcr_devcluster.testing.loop import VirtualClock
 from kcr_devcluster.yaml_json import load_yaml
 from tests.kit.api import TABLE, Api, config_map, job, names, pod, pod_binding
 

@@ -15,10 +15,10 @@ import pytest_asyncio
 import yaml
 from structlog.testing import capture_logs
 
-from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults import FaultRule
 from kcr_devcluster.cluster.listener import ServerAddress
+from kcr_devcluster.testing.loop import eventually
 from tests.kit.api import config_map
 from tests.kit.connections import closed_first
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import START
 from kcr_devcluster.apiserver.http.pods.container_logs import end_of_log
 from kcr_devcluster.apiserver.kinds.catalogue import PODS as KIND
 from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.testing.loop import START
 from tests.kit.api import Api, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual

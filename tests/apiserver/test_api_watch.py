@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, Events, config_map, pod
 
 pytestmark = pytest.mark.kcr_virtual

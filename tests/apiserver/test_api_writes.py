@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.records import Record
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api, config_map, job, owner, pod
 
 pytestmark = pytest.mark.kcr_virtual

@@ -7,8 +7,8 @@ import asyncio
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api, exists, owner
 from tests.kit.custom_resources import (
     DEFINITIONS,

@@ -5,7 +5,7 @@ Source: api-server §§7, 8, 12, 19, 21; kubernetes/staging/src/k8s.io/apiextens
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, Json, definition, spec_schema, version, widget
 

@@ -12,9 +12,9 @@ import pytest
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.errors import ConfigError
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit import conversion_webhooks
 from tests.kit.api import Api, config_map, job, pod
 from tests.kit.conversion_webhooks import V1, V2

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, job
 
 pytestmark = pytest.mark.kcr_virtual

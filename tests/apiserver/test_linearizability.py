@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
-from kcr.testing.loop import VirtualClock, VirtualLoop
 from kcr.testing.source import MadeUp
 from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.storage.journal import Journal
 from kcr_devcluster.testing.controlplane import ApiServer
+from kcr_devcluster.testing.loop import VirtualClock, VirtualLoop
 from kcr_devcluster.transport import InProcessTransport
 from tests.kit.api import Api
 from tests.kit.histories import NEVER, Call, History, Obj, Plan, record

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from kcr.testing import VirtualClock
-from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import eventually
 from tests.kit.api import Api, exists, pod
 
 pytestmark = pytest.mark.kcr_virtual

@@ -9,8 +9,8 @@ import pytest
 
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api, pod, pod_binding
 from tests.kit.protobuf import PROTOBUF, body, message
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api
 from tests.kit.policies import GROUP, matched, validate, validation
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, job, pod
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version, widget
 from tests.kit.protobuf import PROTOBUF, body, message

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.recordings import Recording, recordings, replay, server_without_controllers
 
 

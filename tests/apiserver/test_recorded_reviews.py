@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.recorded_reviews import Recorder, recorded_requests
 from tests.kit.recordings import server_without_controllers
 

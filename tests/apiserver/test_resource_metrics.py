@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer
 from kcr_devcluster.apiserver.http.resource_metrics import METRICS_KINDS, ContainerUsage, NodeUsage
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api
 
 pytestmark = pytest.mark.kcr_virtual

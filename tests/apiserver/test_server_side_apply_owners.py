@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.apply import fieldpath
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, definition, version
 

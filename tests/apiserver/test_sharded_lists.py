@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from kcr.api.slots import hashed_slot, uid_selector, unlabelled_selector
 from kcr.clock import SystemClock
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.protocol.shard_selectors import NAMESPACE, UID, fnv1a_64
 from kcr_devcluster.apiserver.schema import protobuf
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, names, pod
 from tests.kit.conversion_webhooks import V1, V2, install, v1
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, spec_schema, version, widget

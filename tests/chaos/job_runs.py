@@ -14,8 +14,8 @@ from typing import Any
 import structlog
 
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobLaw, PodLaw
 from tests.chaos.laws.overdue import Obligations

@@ -33,10 +33,10 @@ from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
 from kcr.scopes.sharding.leases import shard_number
 from kcr.testing import FaultyTransport, VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.tally import checked, met
 from tests.kit.child_forms import FORMS, OWNER_PREFIX, WANTED, add_form, add_member_form
 from tests.kit.fleets import config_of

@@ -21,11 +21,11 @@ from kcr.scopes.leaderelection import LeaderElectionConfig
 from kcr.scopes.sharding import ShardedReplica
 from kcr.scopes.sharding.leases import shard_number
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.testing.loop import VirtualLoop
 from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.shard_runs import StallingTransport, main
 from tests.chaos.tally import checked, met

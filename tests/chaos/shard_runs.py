@@ -31,9 +31,9 @@ from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.scopes.sharding import ShardedReplica
 from kcr.scopes.sharding.keeper import GATHER_SECONDS
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS
 from tests.chaos.laws.history import History
 from tests.chaos.network_faults import AUTHOR, USER, FaultRates, FaultyNetwork, faulty_network

@@ -14,8 +14,8 @@ from kcr.client import Client
 from kcr.errors import LeadershipLostError
 from kcr.scopes.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS
 from tests.chaos.laws.history import History
 from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network

@@ -16,9 +16,9 @@ from kcr.api.meta import controller_of
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import AlreadyExistsError
 from kcr.testing import VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.kit.environment import setting
 from tests.kit.harness import conditions, create, finished, job_controller, manifest
 from tests.kit.transports import late_watches

@@ -15,8 +15,8 @@ from kcr.api.conditions import is_condition_true
 from kcr.api.pods import is_active, is_terminating
 from kcr.controllers.job.decisions.lifecycle import SUCCESS_CRITERIA_MET, is_ending
 from kcr.testing import VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.job_runs import PATIENCE
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep, PodTrail, uids

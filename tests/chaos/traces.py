@@ -14,7 +14,7 @@ from random import Random
 import structlog
 from structlog.testing import LogCapture
 
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos import job_runs, shard_runs
 from tests.chaos.mutations.mutations import MutatedRequests
 from tests.chaos.mutations.valid_requests import BUILTIN_KINDS, collection_of

@@ -18,12 +18,12 @@ from kcr.app.plugins import attach, find_plugins
 from kcr.cli.main import exit_code_of
 from kcr.client import Client
 from kcr.manager import Manager
-from kcr.testing.loop import START, VirtualClock, VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.kinds import KindSource
 from kcr_devcluster.rehearsal.hiding import DataHider
 from kcr_devcluster.rehearsal.snapshot_file import Head, write_snapshot
 from kcr_devcluster.rehearsal.taking import take, wanted_by
+from kcr_devcluster.testing.loop import START, VirtualClock, VirtualLoop
 from tests.kit.command_lines import assert_refused
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("logs_of_commands")]

@@ -16,7 +16,7 @@ import pytest
 
 from kcr.client import Transport
 from kcr.testing import CrashingTransport, eventually
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 from kcr_devcluster.testing.losses import LOSSES, Loss
 from tests.kit.transports import late_watches
 

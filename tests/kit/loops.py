@@ -14,7 +14,7 @@ from typing import TypeVar, TypeVarTuple
 import pytest
 import uvloop
 
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

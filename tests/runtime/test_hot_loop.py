@@ -14,8 +14,9 @@ import kcr
 from kcr.api.core import ConfigMap, Secret
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
-from kcr.testing import FakeManager, VirtualClock, loop
+from kcr.testing import FakeManager, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing import loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 

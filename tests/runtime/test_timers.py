@@ -24,10 +24,10 @@ from kcr.errors import ApiError, ServerError, TransportError
 from kcr.events.correlator import SERIES_SECONDS, OpenSeries, Seen
 from kcr.informer.watchdog import Watchdog
 from kcr.testing import VirtualClock, build
-from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import WorkQueue
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.testing.loop import VirtualLoop
 from kcr_devcluster.transport import InProcessTransport
 from tests.kit.busy_server import BusyServer
 from tests.kit.loops import LoopFactory, on_all_loops, on_virtual_loops, run_on, timers_set

@@ -23,7 +23,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_import_brings_neither_kubernetes_asyncio_nor_aiohttp() -> None:
-    code = "import sys, kcr, kcr.testing.plugin; print(*sys.modules)"
+    code = "import sys, kcr, kcr_devcluster.testing.plugin; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"kubernetes_asyncio", "aiohttp", "msgspec"} & set(loaded)
 

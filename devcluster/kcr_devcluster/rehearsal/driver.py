@@ -74,7 +74,8 @@ class _Names:
             raise UnusableError("there is no kcr-devcluster in it: pip install 'kcr[test]'") from None
         self.kcr = _version("kcr")
         try:
-            loop = importlib.import_module("kcr.testing.loop")
+            # In kcr itself until 0.2.
+            loop = importlib.import_module(importlib.import_module("kcr.testing").VirtualClock.__module__)
             self.loop, self.clock = loop.VirtualLoop, loop.VirtualClock
             plugins = importlib.import_module("kcr.app.plugins")
             self.find_plugins, self.attach = plugins.find_plugins, plugins.attach

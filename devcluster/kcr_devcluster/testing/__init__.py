@@ -1,1 +1,1 @@
-"""The part of the test kit with servers: `kcr.testing` has its names, and imports them when a test uses them."""
+"""The part of the test kit with virtual time and servers: `kcr.testing` has its names; and the pytest plugin."""

@@ -1,5 +1,6 @@
-"""Fixtures with servers: a cluster in virtual time, and an API server in real time; and the timeline in reports."""
+"""Fixtures: clock and cluster in virtual time, the seed, an API server in real time; and the timeline in reports."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal
@@ -7,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 import pytest_asyncio
 
-from kcr.testing.loop import VirtualClock
-from kcr.testing.plugin import SEED
+from kcr.stacks import await_stack
+from kcr_devcluster.testing.loop import VirtualClock, VirtualLoop
+from kcr_devcluster.testing.plugin import SEED
 from kcr_devcluster.testing.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -41,6 +43,32 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 # Each states its loop, for `asyncio_default_fixture_loop_scope` may name another one than the test's.
+@pytest_asyncio.fixture(loop_scope="function")
+async def kcr_clock(request: pytest.FixtureRequest) -> AsyncIterator[VirtualClock]:
+    """Give the virtual clock of the test; at the end no task may be left.
+
+    Raises:
+        pytest.UsageError: The test has no virtual loop.
+    """
+    clock, loop = VirtualClock(), asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        remedy = "make it an `async def`, and mark it with pytest.mark.kcr_virtual"
+        raise pytest.UsageError(f"{request.node.nodeid}: kcr_clock needs a test that runs in virtual time: {remedy}")
+    yield clock
+    if not loop.stalled:
+        await clock.settle()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        left = sorted(f"{task.get_name()}: {await_stack(task)}" for task in tasks)
+        if left:
+            pytest.fail(f"tasks left behind: {', '.join(left)}")
+
+
+@pytest.fixture
+def kcr_seed(pytestconfig: pytest.Config) -> int:
+    """Give the seed of `--kcr-seed`, for a test that draws by itself: `random.Random(kcr_seed)`."""
+    return pytestconfig.stash[SEED]
+
+
 @pytest_asyncio.fixture(loop_scope="function")
 async def kcr_cluster(
     request: pytest.FixtureRequest, kcr_clock: VirtualClock, kcr_seed: int

@@ -18,9 +18,9 @@ from kcr.client import Client
 from kcr.client.discovery import all_served_kinds
 from kcr.errors import ApiError, ConflictError, NotFoundError
 from kcr.manager import Manager
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.clusters import setups_of
+from kcr_devcluster.testing.loop import VirtualLoop
 
 # The namespace. It is created again for each order.
 NAMESPACE = "ending"

@@ -16,8 +16,8 @@ from kcr.api.pods import is_ready
 from kcr.client import Transport
 from kcr.errors import NotSyncedError
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.fuzz_jobs.acts import World, lift, succeed_all
 from tests.chaos.fuzz_jobs.refusals import REFUSALS
 from tests.chaos.fuzz_jobs.scenarios import Scenario, scenario_of

@@ -13,9 +13,9 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
 from kcr.errors import ConflictError, GoneError, ServerError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchanged_stores
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import VirtualLoop
 from kcr_devcluster.testing.losses import LOSSES
 from tests.kit.environment import setting
 

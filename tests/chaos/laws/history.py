@@ -14,10 +14,10 @@ from kcr.api.meta import controller_of
 from kcr.api.pods import completion_index, is_active, is_terminal, is_terminating
 from kcr.api.selectors import matches
 from kcr.controllers.job.decisions.pods import is_tracked
-from kcr.testing.loop import START, VirtualClock
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import START, VirtualClock
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 from tests.chaos.tally import broken, checked
 

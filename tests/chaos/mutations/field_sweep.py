@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer
 from kcr_devcluster.apiserver.authorization.rbac import Rbac
 from kcr_devcluster.apiserver.kinds.kind import Kind
@@ -17,6 +16,7 @@ from kcr_devcluster.apiserver.schema.shape import Type
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster.effects.advice import absent_controller_warnings, process_warnings
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.chaos.mutations.valid_requests import BUILTIN_KINDS, collection_of
 from tests.chaos.requests.grammar import APPLY
 from tests.kit.api import TABLE

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.mutations.field_sweep import Swept, faults_of, places, sweep_server, swept_field, swept_objects
 from tests.chaos.mutations.valid_requests import BUILTIN_KINDS
 from tests.kit.environment import setting

@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.listener import ServerAddress
+from kcr_devcluster.testing.loop import eventually
 from tests.chaos.mutations.mutations import MutatedRequests, raw_http
 from tests.kit.environment import setting
 

@@ -10,8 +10,8 @@ from random import Random
 import msgspec
 import pytest
 
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.mutations.mutations import MutatedRequests
 from tests.chaos.mutations.valid_requests import BUILTIN_KINDS, collection_of
 from tests.chaos.requests.invariants import Invariants

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver import APIServer
 from kcr_devcluster.apiserver.apply import fieldpath, managed_fields
 from kcr_devcluster.apiserver.apply.typed import all_paths
@@ -22,6 +21,7 @@ from kcr_devcluster.apiserver.schema import protobuf
 from kcr_devcluster.apiserver.schema.shape import Field
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.testing.loop import VirtualClock
 from tests.chaos.requests.grammar import APPLY, BUILTIN
 from tests.chaos.requests.refusals import explains
 from tests.chaos.requests.replicas import Replica, ViolationError, items_of

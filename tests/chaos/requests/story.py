@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 import yaml
 
-from kcr.testing.loop import VirtualLoop
 from kcr_devcluster.apiserver.server import HTTPRequest
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.chaos.requests.grammar import RequestGrammar
 from tests.chaos.requests.invariants import Invariants
 from tests.chaos.requests.replicas import ViolationError

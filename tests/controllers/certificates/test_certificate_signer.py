@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from kcr.clock import SystemClock
-from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.loop import eventually
 from tests.kit.api import Api
 from tests.kit.client_certificates import USAGES, certificate_request
 

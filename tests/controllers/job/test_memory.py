@@ -23,7 +23,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, Pod
 from kcr.app.logs import configure_logs
 from kcr.testing import VirtualClock, eventually
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit.harness import create, manifest, ttl_controller

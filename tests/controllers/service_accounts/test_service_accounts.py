@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from kcr.api.core import Secret
 from kcr.api.meta import Key
-from kcr.testing.loop import eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.listener import ServerAddress
+from kcr_devcluster.testing.loop import eventually
 from tests.kit.api import Api, exists
 
 pytestmark = pytest.mark.asyncio

@@ -19,9 +19,9 @@ from kcr.clock import Clock
 from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
-from kcr.testing.loop import START
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from kcr_devcluster.testing.loop import START
 from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, MOST_WRITES, WriteFault, crash_after_writes, lose_replies, surviving
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller

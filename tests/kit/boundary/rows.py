@@ -219,7 +219,7 @@ def _text(error: Exception) -> str:
 
 def write() -> None:
     """Write the present answers into the tables."""
-    from kcr.testing.loop import VirtualLoop  # noqa: PLC0415  # for this command alone
+    from kcr_devcluster.testing.loop import VirtualLoop  # noqa: PLC0415  # for this command alone
 
     for path in sorted(FOLDER.glob("*.txt")):
         lines: list[str] = []

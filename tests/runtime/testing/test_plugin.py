@@ -1,5 +1,4 @@
 import re
-import sys
 
 import pytest
 import structlog
@@ -110,36 +109,6 @@ def test_missing_pytest_asyncio_is_one_line_with_the_remedy(pytester: pytest.Pyt
     (line,) = [line for line in result.errlines if line]
     assert line.startswith("ERROR: test_own.py::test_hours: ")
     assert line.endswith("need pytest-asyncio: pip install 'kcr[test]'")
-
-
-VIRTUAL = """
-import pytest
-from kcr.testing import FakeInformer, build
-from kcr.api.core import ConfigMap
-
-@pytest.mark.kcr_virtual
-async def test_hours(kcr_clock):
-    FakeInformer(ConfigMap, build.config_map("colors"))
-    await kcr_clock.advance(3600)
-"""
-
-
-def test_virtual_time_needs_no_server(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kcr_devcluster", None)
-    pytester.makeini(INI)
-    pytester.makepyfile(VIRTUAL)
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
-
-
-def test_missing_server_is_one_line_with_the_remedy(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kcr_devcluster", None)
-    pytester.makeini(INI)
-    pytester.makepyfile(test_own="import pytest\n@pytest.mark.kcr_virtual\nasync def test_pods(kcr_cluster): pass")
-    result = pytester.runpytest_inprocess()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (line,) = [line for line in result.errlines if line]
-    assert line.startswith("ERROR: test_own.py::test_pods: ")
-    assert line.endswith("need kcr-devcluster: pip install 'kcr[test]'")
 
 
 LOGGING = """

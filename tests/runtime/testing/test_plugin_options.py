@@ -55,7 +55,7 @@ from kcr import Key
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap
 from kcr.api.meta import ObjectMeta
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 
 kept = []
 

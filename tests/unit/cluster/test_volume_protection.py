@@ -14,11 +14,11 @@ import pytest_asyncio
 from kcr.api.full.core_v1 import Pod
 from kcr.client import Client
 from kcr.manager import Manager
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.cluster.volume_protection import Claim, setup
 from kcr_devcluster.testing.faults import FaultyTransport
+from kcr_devcluster.testing.loop import VirtualClock
 from kcr_devcluster.transport import InProcessTransport
 from tests.kit.api import Api, pod
 

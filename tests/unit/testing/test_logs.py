@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from kcr.log import get_logger, is_configured
 from kcr.testing import VirtualClock
-from kcr.testing.logs import short_lines
+from kcr_devcluster.testing.logs import short_lines
 
 log = get_logger()
 CONTEXT = {"controller": "website", "namespace": "default", "name": "shop", "reconcile_id": "1"}

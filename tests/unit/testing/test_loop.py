@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.testing import StallError, VirtualClock
-from kcr.testing.loop import START, VirtualLoop
+from kcr_devcluster.testing.loop import START, VirtualLoop
 from tests.kit.loops import AsyncioLoop, CountingVirtualLoop, LoopFactory, on_all_loops, on_virtual_loops, run_on
 
 T = TypeVar("T")

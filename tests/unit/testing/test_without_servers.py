@@ -1,15 +1,13 @@
-"""The test kit without kcr-devcluster: all that needs no server works, and the rest names the extra."""
+"""The test kit without kcr-devcluster: fakes and builders work, and the rest names the extra."""
 
 import subprocess
 import sys
-from pathlib import Path
 
 WITHOUT = "import sys; sys.modules['kcr_devcluster'] = None\n"
 UNIT_TEST = """
-import asyncio, random
 from kcr.api.core import ConfigMap
 from kcr.client import Client
-from kcr.testing import FakeInformer, FakeManager, FakeRecorder, FakeSource, VirtualClock, build, eventually
+from kcr.testing import FakeInformer, FakeManager, FakeRecorder, FakeSource, build
 
 manager = FakeManager(client=Client(FakeSource(ConfigMap)))
 manager.informer(ConfigMap).add(build.config_map("colors"))
@@ -30,6 +28,8 @@ def test_fakes_and_builders_need_no_server() -> None:
 NEEDY = {
     "from kcr.testing import FakeManager; FakeManager()": "FakeManager() without a client",
     "from kcr.testing import ApiServer": "kcr.testing.ApiServer",
+    "from kcr.testing import VirtualClock": "kcr.testing.VirtualClock",
+    "from kcr.testing import eventually": "kcr.testing.eventually",
     "from kcr.testing import simulated_cluster": "kcr.testing.simulated_cluster",
     "from kcr.testing import FaultyTransport": "kcr.testing.FaultyTransport",
 }
@@ -45,21 +45,6 @@ for code in {codes}:
 def test_server_without_its_package_names_the_extra() -> None:
     told = run(TRY.format(codes=[*NEEDY])).stdout.splitlines()
     assert told == [f"{name} needs the extra 'test': pip install 'kcr[test]'" for name in NEEDY.values()]
-
-
-def test_virtual_time_needs_no_server(tmp_path: Path) -> None:
-    test = "import asyncio, pytest\n@pytest.mark.kcr_virtual\nasync def test_waits(): await asyncio.sleep(36_000)\n"
-    (tmp_path / "test_hours.py").write_text(test)
-    # The plugin looks for the package, so it must not be found: the entry of the blocked import would be an error.
-    code = """
-import sys
-sys.path[:] = [place for place in sys.path if not place.endswith("/devcluster")]
-import pytest
-code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_hours.py"])
-sys.exit(code or "kcr_devcluster" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_fake_manager_loads_two_hundred_modules_at_most() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from kcr.api.meta import Key
 from kcr.errors import QueueClosedError
-from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import LOW_PRIORITY, WorkQueue
+from kcr_devcluster.testing.loop import VirtualLoop
 
 pytestmark = pytest.mark.law
 

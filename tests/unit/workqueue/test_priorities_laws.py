@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kcr.testing import VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import WorkQueue
+from kcr_devcluster.testing.loop import VirtualLoop
 
 KEYS = st.integers(0, 5)
 PRIORITIES = st.sampled_from((-100, -30, 0, 40))

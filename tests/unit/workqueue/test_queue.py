@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kcr.errors import QueueClosedError
 from kcr.testing import VirtualClock
-from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import ItemExponential, WorkQueue
+from kcr_devcluster.testing.loop import VirtualLoop
 from tests.kit.work_queues import take, take_when_there
 
 pytestmark = pytest.mark.kcr_virtual

@@ -13,8 +13,6 @@ from kcr.api.meta import ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.errors import ApiError
 from kcr.stacks import await_stack
-from kcr.testing.loop import VirtualClock, VirtualLoop
-from kcr.testing.mutations import unchanged_stores
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.clusters import setups_of, simulated_cluster
@@ -26,6 +24,8 @@ from kcr_devcluster.testing.explore.plans import Plan
 from kcr_devcluster.testing.explore.process import Operator, in_context
 from kcr_devcluster.testing.explore.recorder import OPERATOR, SCENARIO, Recorder, Violation, name_of
 from kcr_devcluster.testing.explore.states import canonical, is_ignored
+from kcr_devcluster.testing.loop import VirtualClock, VirtualLoop
+from kcr_devcluster.testing.mutations import unchanged_stores
 
 # Nothing is left to do once nothing has been written for so long: a pod may take 30 s to end.
 QUIET_SECONDS = 60.0

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.testing.loop import VirtualClock
 from kcr_devcluster.apiserver.kinds.catalogue import CONFIG_MAPS
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults import ConnectionLostError, FaultRule, ListenerFaults
 from kcr_devcluster.cluster.faults.listener_faults import INTERFERENCE
+from kcr_devcluster.testing.loop import VirtualClock
 
 pytestmark = pytest.mark.kcr_virtual
 

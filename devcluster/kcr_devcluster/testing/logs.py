@@ -18,7 +18,7 @@ import structlog
 
 from kcr.log import is_configured
 from kcr.log.lines import Stderr, TracebackOnce, details_of, who_of
-from kcr.testing.loop import VirtualLoop
+from kcr_devcluster.testing.loop import VirtualLoop
 
 # Fields of no use in a test: the order of lines and their time identify the reconcile.
 _LEFT_OUT = ("reconcile_id", "trace_id", "span_id")

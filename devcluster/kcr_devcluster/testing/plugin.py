@@ -13,12 +13,11 @@ async def test_website_has_its_build(kcr_cluster): ...
 The mark `kcr_virtual` stands in for `pytest.mark.asyncio`; tests without it keep the loop they have. Where such a test
 fails, its report has a timeline of all writes. `--kcr-seed` is the seed of names, uids and faults. Tests with a
 fixture or mark of the kit log short lines to stderr, `--kcr-log-level` says from which level on; a project that
-configures structlog itself keeps its own. The plugin loads in every project that has kcr installed, so it imports
-nothing until it is used.
+configures structlog itself keeps its own. The plugin loads in every project that has kcr-devcluster installed, so it
+imports nothing until it is used.
 """
 
 import asyncio
-import importlib.util
 import inspect
 import random
 import sys
@@ -27,8 +26,6 @@ from contextlib import ExitStack
 
 import pytest
 
-# Fixtures with a server, which is in kcr-devcluster.
-_NEED_SERVER = ("kcr_apiserver", "kcr_cluster", "kcr_faults")
 _ON_OWN_LOOP = pytest.mark.asyncio(loop_scope="function").mark
 # What anyio_mode = auto adds to each coroutine: its fixtures would run on a loop of anyio.
 _ANYIO_AUTO_MODE = pytest.mark.usefixtures("anyio_backend").mark
@@ -74,13 +71,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
     config.stash[SEED] = _seed(config)
     if config.getoption("--kcr-rights"):
-        if not _has_servers():
-            raise pytest.UsageError("--kcr-rights needs kcr-devcluster: pip install 'kcr[test]'")
         config.pluginmanager.import_plugin("kcr_devcluster.testing.rights_report")
     if config.pluginmanager.hasplugin("asyncio"):
-        config.pluginmanager.import_plugin("kcr.testing.fixtures")
-        if _has_servers():
-            config.pluginmanager.import_plugin("kcr_devcluster.testing.fixtures")
+        config.pluginmanager.import_plugin("kcr_devcluster.testing.fixtures")
 
 
 def _seed(config: pytest.Config) -> int:
@@ -120,9 +113,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("kcr_virtual"):
             _check_loop(item)
     if not config.pluginmanager.hasplugin("asyncio"):
-        _refuse(items, "kcr_", "the fixtures and marks kcr_… need pytest-asyncio")
-    if not _has_servers():
-        _refuse(items, _NEED_SERVER, "the fixtures kcr_cluster, kcr_faults and kcr_apiserver need kcr-devcluster")
+        for item in items:
+            if any(name.startswith("kcr_") for name in getattr(item, "fixturenames", ())):
+                remedy = "the fixtures and marks kcr_… need pytest-asyncio: pip install 'kcr[test]'"
+                raise pytest.UsageError(f"{item.nodeid}: {remedy}")
 
 
 def _check_loop(item: pytest.Item) -> None:
@@ -135,22 +129,12 @@ def _check_loop(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid}: the mark kcr_virtual runs a test on a loop of its own, and {remedy}")
 
 
-def _has_servers() -> bool:
-    return importlib.util.find_spec("kcr_devcluster") is not None
-
-
-def _refuse(items: list[pytest.Item], fixtures: str | tuple[str, ...], reason: str) -> None:
-    for item in items:
-        if any(name.startswith(fixtures) for name in getattr(item, "fixturenames", ())):
-            raise pytest.UsageError(f"{item.nodeid}: {reason}: pip install 'kcr[test]'")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Log short lines while a test with fixtures of kcr is set up, runs, and is torn down."""
     if not any(name.startswith("kcr_") for name in getattr(item, "fixturenames", ())):
         return (yield)
-    from kcr.testing.logs import short_lines  # noqa: PLC0415  # see the module's docstring
+    from kcr_devcluster.testing.logs import short_lines  # noqa: PLC0415  # see the module's docstring
 
     with short_lines(item.config.getoption("--kcr-log-level")):
         return (yield)
@@ -161,7 +145,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFact
     """Give virtual tests their loop, and all others their default."""
     others = yield
     if item.get_closest_marker("kcr_virtual"):
-        from kcr.testing.loop import VirtualLoop  # noqa: PLC0415  # see the module's docstring
+        from kcr_devcluster.testing.loop import VirtualLoop  # noqa: PLC0415  # see the module's docstring
 
         return {"virtual": VirtualLoop}
     return others or {"asyncio": asyncio.new_event_loop}
@@ -171,7 +155,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFact
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Note the objects that stores get from now on, in tests that use them."""
     if "kcr.informer" in sys.modules or item.get_closest_marker("kcr_virtual"):
-        from kcr.testing.mutations import unchanged_stores  # noqa: PLC0415  # see the module's docstring
+        from kcr_devcluster.testing.mutations import unchanged_stores  # noqa: PLC0415  # see the module's docstring
 
         stores = item.stash[STORES] = ExitStack()
         stores.enter_context(unchanged_stores())
