@@ -89,6 +89,7 @@ coalesced, and a failed key is requeued with exponential backoff.
 """
 
 import importlib
+import pkgutil
 import re
 from functools import cache
 from pathlib import Path
@@ -97,7 +98,7 @@ from pathlib import Path
 @cache
 def _homes() -> dict[str, str]:
     """Return the module of each public name, as `__init__.pyi` lists them."""
-    text = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    text = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()
     found = re.findall(r"^from (\S+) import (\([^)]*\)|.*)$", text, re.MULTILINE)
     return {name: home for home, names in found for name in sorted(re.findall(r"\w+(?= as )", names))}
 

@@ -25,10 +25,10 @@ the fixture `kcr_apiserver` is a kube-apiserver if `KUBEBUILDER_ASSETS` names on
 """
 
 import importlib
+import pkgutil
 import re
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 # The public names, each with its module: the one list of them, for type checkers and for `_homes`.
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @cache
 def _homes() -> dict[str, str]:
-    text = Path(__file__).read_text(encoding="utf-8")
+    text = (pkgutil.get_data(__name__, "__init__.py") or b"").decode()
     found = re.findall(r"^    from (\S+) import (\([^)]*\)|.*)$", text, re.MULTILINE)
     return {name: home for home, names in found for name in re.findall(r"\w+(?= as )", names)}
 

@@ -1,11 +1,15 @@
+import os
 import pydoc
 import re
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import requires
+from pathlib import Path
 
 import pytest
 
+import kcr
 from kcr import testing
 
 
@@ -38,6 +42,21 @@ def test_plugin_loads_few_small_modules_beside_pytest() -> None:
     others = {name.partition(".")[0].removeprefix("_") for name in loaded} - {"kcr", "kcr_devcluster"}
     assert not {name for name in others if not name.startswith("sysconfig")} - sys.stdlib_module_names
     assert len([name for name in loaded if name.startswith("kcr")]) <= 14
+
+
+def test_public_names_are_found_in_an_archive(tmp_path: Path) -> None:
+    root = Path(kcr.__file__).parent
+    with zipfile.ZipFile(tmp_path / "kcr.zip", "w") as archive:
+        for path in (*root.glob("*.py*"), *root.glob("testing/*.py")):
+            archive.write(path, path.relative_to(root.parent))
+    code = "import kcr, kcr.testing; print(kcr.__file__, len(dir(kcr)), len(dir(kcr.testing)))"
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "kcr.zip")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [
+        str(tmp_path / "kcr.zip" / "kcr" / "__init__.py"), str(len(dir(kcr))), str(len(dir(testing))),
+    ]  # fmt: skip
 
 
 def test_help_shows_what_users_import() -> None:
