@@ -52,6 +52,17 @@ async def test_requests_are_counted_by_verb_resource_and_code(api: Api) -> None:
     assert await samples(api, "apiserver_longrunning_requests") == []
 
 
+async def test_events_of_watches_are_counted_by_resource(api: Api) -> None:
+    await api.post(f"{CORE}/configmaps", config_map("a"))
+    watch = await api.watch("/api/v1/configmaps?")
+    assert await watch.take(1) == [("ADDED", "a")]
+    await api.delete(f"{CORE}/configmaps/a")
+    assert await watch.take(1) == [("DELETED", "a")]
+    await watch.close()
+    config_maps = {"group": "", "version": "v1", "resource": "configmaps"}
+    assert (config_maps, 2.0) in await samples(api, "apiserver_watch_events_total")
+
+
 async def test_durations_of_watches_are_no_latency(api: Api) -> None:
     watch = await api.watch("/api/v1/pods?")
     await api.get("/api/v1/pods")

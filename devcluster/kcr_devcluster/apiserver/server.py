@@ -129,6 +129,7 @@ class APIServer:
         streams_unavailable: Why there are no connections into pods; empty when there are.
         advisers: Functions that return warnings about fields without an effect; the cluster adds its own.
         metrics: The sources of resource metrics, where kinds of metrics are served: the nodes.
+        request_metrics: Counts requests and watch events; `/metrics` shows it.
         admission: Webhooks and policies, which review the writes of requests; its `caller` calls webhooks.
         definitions: The custom resources that are served.
         authorizer: Decides whether a user may do something.
@@ -184,8 +185,10 @@ class APIServer:
         self.admission = make_admission(context, self._routes, self.authorizer, caller)
         self._max_backlog, self._watches = max_watch_backlog, OpenWatches()
         self._ignored_parameters = () if sharded_list_and_watch else ("shardSelector",)
-        self._metrics = ServerMetrics(storage, self._routes, self._watches, self.admission.metrics)
-        self._documents = ServerDocuments(self._routes, self._metrics)
+        self.request_metrics: ServerMetrics = ServerMetrics(
+            storage, self._routes, self._watches, self.admission.metrics
+        )
+        self._documents = ServerDocuments(self._routes, self.request_metrics)
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
         }  # fmt: skip
@@ -254,7 +257,7 @@ class APIServer:
             response = error.response()
         await self._watches.send_changes()
         content_type = headers.get("content-type", "")
-        self._metrics.observe(request.method, content_type, route, query, response.status, time() - started)
+        self.request_metrics.observe(request.method, content_type, route, query, response.status, time() - started)
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
 

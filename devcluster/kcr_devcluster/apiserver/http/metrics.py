@@ -7,7 +7,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -18,7 +18,7 @@ from kcr.api.resources import ResourceType
 from kcr.metrics.table import Histogram
 from kcr_devcluster.apiserver.admission.metrics import AdmissionMetrics
 from kcr_devcluster.apiserver.http.routes import Route, Routes
-from kcr_devcluster.apiserver.http.watches.watching import Watch
+from kcr_devcluster.apiserver.http.watches.watching import OpenWatches
 from kcr_devcluster.apiserver.protocol.query import Query
 from kcr_devcluster.apiserver.protocol.responses import APIResponse
 from kcr_devcluster.apiserver.storage.storage import Storage
@@ -70,7 +70,7 @@ def _verb_of(route: Route, query: Query, method: str, content_type: str) -> str:
 class ServerMetrics:
     """Counts requests, and shows them beside the numbers of objects and of open watches."""
 
-    def __init__(self, storage: Storage, routes: Routes, watches: Iterable[Watch], admission: AdmissionMetrics) -> None:
+    def __init__(self, storage: Storage, routes: Routes, watches: OpenWatches, admission: AdmissionMetrics) -> None:
         """Count for a server.
 
         Args:
@@ -118,6 +118,7 @@ class ServerMetrics:
         yield self._requests()
         yield self._latencies()
         yield self._open_watches()
+        yield self._watch_events()
         yield from self._objects()
         yield from self._admission.collect()
 
@@ -156,6 +157,14 @@ class ServerMetrics:
         for (kind, scope), count in counts.items():
             type_ = kind.type
             family.add_metric(("WATCH", type_.group, type_.version, type_.plural, "", scope, _COMPONENT), count)
+        return family
+
+    def _watch_events(self) -> Metric:
+        family = CounterMetricFamily(
+            "apiserver_watch_events", "Number of events sent in watch clients", labels=("group", "version", "resource")
+        )
+        for kind, count in self._watches.events.items():
+            family.add_metric((kind.group, kind.version, kind.plural), count)
         return family
 
     def _objects(self) -> Iterator[Metric]:

@@ -6,9 +6,11 @@ pkg/endpoints/handlers/{get,watch}.go.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import NamedTuple, cast
 
+from kcr.api.resources import ResourceType
 from kcr.clock import TIMER_SLACK_SECONDS
 from kcr_devcluster.apiserver.http.listing import check_options, parse_resource_version
 from kcr_devcluster.apiserver.http.serialization import ObjectEncoder, event_line
@@ -64,9 +66,14 @@ class OpenWatches(set["Watch"]):
 
     Attributes:
         has_woken_readers: Whether a change has woken readers since writers last waited for them.
+        events: How many events were sent, by kind.
     """
 
     has_woken_readers = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: Counter[ResourceType] = Counter()
 
     async def send_changes(self) -> None:
         """Let the readers that wait for a change fetch it and send it on, before its writer is answered.
@@ -244,6 +251,7 @@ class Watch:
             finally:
                 self._reader = None
         lines, self._pending, self._backlog = self._pending, [], 0
+        self._watches.events[self.kind.type] += len(lines)
         return await self._encoded(lines)
 
     async def _encoded(self, lines: list[bytes | Change]) -> bytes:
