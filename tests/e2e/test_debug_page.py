@@ -19,6 +19,7 @@ from tests.kit.debug_clusters import (
     pod_overview,
     warning_overview,
 )
+from tests.kit.debug_metrics import Waves
 from tests.kit.debug_pages import showing
 from tests.kit.debug_states import (
     controller_state,
@@ -32,6 +33,7 @@ from tests.kit.debug_states import (
     run_state,
 )
 from tests.kit.environment import setting
+from tests.kit.page_faults import FAULTS
 from tools.browser import find_chromium
 from tools.devtools import Browser, Tab, browsing
 
@@ -264,6 +266,67 @@ async def test_jobs_of_kcr_dev_are_drawn_with_pods_and_logs(browser: Browser) ->
             assert_calm(tab, process.url)
 
 
+async def test_metrics_are_plotted_by_controller_and_read_by_keyboard(browser: Browser) -> None:
+    waves = Waves()
+    waves.pass_time(60)
+    async with showing(debug_state()) as (process, _):
+        process.cluster, process.metrics = cluster_overview(), waves.history
+        async with browser.open(f"{process.url}#view=metrics") as tab:
+            await tab.wait_for("website_renders_total", "[aria-label='Your metrics']")
+            own = await tab.text("[aria-label='Your metrics']")
+            assert "Pages that are served" in own
+            assert re.search(r"rendered\n[\d.]+ /s", own)
+            assert re.search(r"p50\n\d+ ms\np90\n\d+ ms\np99\n\d+ ms", own)
+            controllers = await tab.text("[aria-label=Controllers]")
+            assert "controller_runtime_reconcile_time_seconds · p99 by controller" in controllers
+            assert re.search(r"Queue depth\n.*\njob\n\d+\nwebsite\n\d+", controllers, re.DOTALL)
+            assert "PATCH 200" in await tab.text("[aria-label=Requests]")
+            assert await tab.evaluate("document.querySelectorAll('[aria-label=Process] path').length") >= 3
+            # Only what is new is asked for, and the plot goes on.
+            waves.pass_time(1)
+            await eventually(lambda: _has_moments(tab, 61))
+            assert any(f"metrics?since={waves.history.since(0).times[-2]:.15g}" in asked for asked in process.questions)
+            await tab.click(".chip", "website")
+            await tab.wait_for("p50", "[aria-label=Controllers]")
+            assert "job" not in (await tab.text("[aria-label=Controllers]")).split()
+            await tab.evaluate("document.querySelector('[role=slider][aria-label=website_pages]').focus()")
+            await tab.press("Home")
+            await eventually(lambda: _reads(tab, "website_pages", r"\d\d:\d\d:\d\d: value 120"))
+            await tab.press("Escape")
+            await eventually(lambda: _reads(tab, "website_pages", "value 135"))
+            await tab.press("Tab")
+            await tab.press("/")
+            await tab.type("paused_objects")
+            await tab.wait_for("kcr_paused_objects", "[aria-label=Found]")
+            assert_calm(tab, process.url)
+
+
+async def _has_moments(tab: Tab, count: int) -> bool:
+    most = await tab.evaluate("Number(document.querySelector('[role=slider]').getAttribute('aria-valuemax'))")
+    return bool(most + 1 == count)
+
+
+async def _reads(tab: Tab, plot: str, expected: str) -> bool:
+    """Return whether a screen reader reads a value of a plot."""
+    element = f"document.querySelector('[role=slider][aria-label={plot}]')"
+    return bool(re.fullmatch(expected, await tab.evaluate(f"{element}.getAttribute('aria-valuetext')")))
+
+
+@pytest.mark.soak
+async def test_each_tab_fits_a_phone_and_a_desk_and_is_read_in_light_and_dark(browser: Browser) -> None:
+    waves, found = Waves(), []
+    waves.pass_time(30)
+    async with showing(in_trouble()) as (process, _):
+        process.cluster, process.job_pods, process.metrics = cluster_overview(), job_pods(), waves.history
+        for view, text in {"jobs": "CronJobs", "metrics": "more metrics", "controllers": "Informers"}.items():
+            for width, dark in ((390, False), (390, True), (1300, False), (1300, True)):
+                address = f"{process.url}#view={view}&job=default/render"
+                async with browser.open(address, width=width, dark=dark) as tab:
+                    await tab.wait_for(text, "main")
+                    found += [f"{view} at {width}: {fault}" for fault in await tab.evaluate(FAULTS)]
+    assert not found
+
+
 async def test_page_of_a_real_process_shows_its_jobs_and_keys(browser: Browser, kcr: Start) -> None:
     async with kcr("dev", "-f", "examples/hello-cron.yaml", "-f", "examples/pi-python.yaml") as dev:
         await eventually(lambda: "job pi: Complete" in dev.err)
@@ -275,6 +338,9 @@ async def test_page_of_a_real_process_shows_its_jobs_and_keys(browser: Browser, 
             await tab.wait_for("Choose a pod to see its log.")
             await tab.click(".pod")
             await tab.wait_for("3.14", "pre")
+            await tab.click("nav button", "Metrics")
+            await tab.wait_for("POST 201", "[aria-label=Requests]")
+            await tab.wait_for("jobs", "[aria-label=Caches]")
             await tab.click("nav button", "Controllers")
             await tab.wait_for("jobs.batch", "[aria-label=Informers]")
             await tab.click(".link", "default/pi")

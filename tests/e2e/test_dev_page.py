@@ -191,3 +191,4 @@ async def test_commands_of_the_guide_read_it(kcr: Start, environment: Mapping[st
     of_pi, end = json.JSONDecoder().raw_decode(text := text[end:])
     assert (of_no_job["pods"], len(of_pi["pods"])) == ([], 2)
     assert text[end:].startswith('one\ntwo\nthree\n{"process":')
+    assert '{"times":[' in text[end:]

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.kit.documents import ROOT
 from tests.kit.environment import setting
+from tests.kit.page_faults import FAULTS, LOADED
 from tools.browser import Chromium, find_chromium
 from tools.devtools import Tab, browsing
 from tools.site.__main__ import build
@@ -134,34 +135,6 @@ async def test_menu_leads_to_the_page_of_another_version_without_a_server(site: 
             assert await tab.evaluate("location.pathname") == f"{site.parent}/0.1.0/index.html"
         async with browser.open(f"{top}/index.html") as tab:
             await tab.wait_for("Kubernetes controllers in Python.")
-
-
-# What a page has that does not fit its window, and texts that are too pale (WCAG 2.2, 1.4.3, level AA).
-FAULTS = r"""(() => {
-  const parts = (colour) => colour.match(/[\d.]+/g).map(Number)
-  const over = (top, under) => [0, 1, 2].map((i) => top[i] * (top[3] ?? 1) + under[i] * (1 - (top[3] ?? 1)))
-  const linear = (value) => value <= 10 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4
-  const light = (colour) => 0.2126 * linear(colour[0]) + 0.7152 * linear(colour[1]) + 0.0722 * linear(colour[2])
-  const behind = (element) => element
-    ? over(parts(getComputedStyle(element).backgroundColor), behind(element.parentElement)) : [255, 255, 255]
-  const found = []
-  const wide = document.documentElement.scrollWidth
-  if (wide > innerWidth) found.push(`${wide} pixels wide`)
-  if (innerWidth > 1000) for (const table of document.querySelectorAll('.table-wrapper'))
-    if (table.scrollWidth > table.clientWidth + 1) found.push(`table too wide: ${table.innerText.slice(0, 60)}`)
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
-  while (texts.nextNode()) {
-    const element = texts.currentNode.parentElement, style = getComputedStyle(element)
-    if (!texts.currentNode.textContent.trim() || !element.offsetParent || style.visibility === 'hidden') continue
-    const paper = behind(element), ink = over(parts(style.color), paper)
-    const [pale, dark] = [light(ink), light(paper)].sort((a, b) => b - a)
-    const size = parseFloat(style.fontSize), large = size >= 24 || size >= 18.66 && style.fontWeight >= 700
-    if ((pale + 0.05) / (dark + 0.05) < (large ? 3 : 4.5))
-      found.push(`too pale: ${texts.currentNode.textContent.trim().slice(0, 60)}`)
-  }
-  return found
-})()"""
-LOADED = "new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', () => done()))"
 
 
 @pytest.mark.asyncio

@@ -10,6 +10,7 @@ from kcr.serving.debug.routes import page_headers, page_html
 from kcr.serving.debug.state import DebugState, KeyDetail
 from kcr_devcluster.dev.cluster_pages import cluster_page
 from kcr_devcluster.dev.cluster_state import ClusterOverview
+from kcr_devcluster.dev.metric_history import MetricHistory
 
 
 class ShownProcess:
@@ -22,6 +23,7 @@ class ShownProcess:
         cluster: Its Jobs and pods; None for a process that is no `kcr dev`.
         job_pods: The answer for one Job.
         log: The log of each pod.
+        metrics: Its metrics; None for none.
         questions: The paths that were asked for, with their queries.
     """
 
@@ -32,6 +34,7 @@ class ShownProcess:
         self.cluster: ClusterOverview | None = None
         self.job_pods: ClusterOverview | None = None
         self.log = ""
+        self.metrics: MetricHistory | None = None
         self.questions: list[str] = []
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -50,6 +53,8 @@ class ShownProcess:
                 return self._json(self.job_pods if "job" in request.query else self.cluster)
             case "/logs" if self.cluster is not None:
                 return web.Response(text=self.log)
+            case "/metrics" if self.metrics is not None:
+                return self._json(self.metrics.since(float(request.query.get("since", 0))))
         return web.Response(status=404, text="404 page not found\n")
 
     def _json(self, value: object) -> web.Response:

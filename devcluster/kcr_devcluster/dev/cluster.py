@@ -21,6 +21,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import PODS
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.effects.advice import absent_controller_warnings
 from kcr_devcluster.cluster.faults import read_faults
+from kcr_devcluster.dev.metric_history import Collector
 from kcr_devcluster.dev.options import DevOptions
 from kcr_devcluster.transport import InProcessTransport
 
@@ -40,6 +41,7 @@ class DevCluster(NamedTuple):
     client: Client
     kubeconfig: str
     read_log: Callable[[Key, str, int], bytes]
+    metrics: Collector
 
     def __repr__(self) -> str:
         """Show nothing of the kubeconfig, which is a secret."""
@@ -98,7 +100,7 @@ async def dev_cluster(
             record = cluster.server.registry.find(PODS, pod.namespace, pod.name)
             return end_of_log(cluster.server.logs, record, container, limit)
 
-        yield DevCluster(manager, user, address.kubeconfig, read_log)
+        yield DevCluster(manager, user, address.kubeconfig, read_log, cluster.server.request_metrics)
 
 
 @asynccontextmanager

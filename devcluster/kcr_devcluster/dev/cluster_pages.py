@@ -1,10 +1,12 @@
-"""The pages of `kcr dev`'s debug port: the tab "Jobs" of `/debug/kcr`, `/debug/kcr/cluster` and `/debug/kcr/logs`.
+"""The pages of `kcr dev`'s debug port: more tabs of `/debug/kcr`, `/debug/kcr/cluster`, `…/logs` and `…/metrics`.
 
-They only read, and before the first request they cost nothing. Jobs, CronJobs, pods and events come from stores that
-exist in any case, read on the port's thread, however busy the program's event loop is. Logs, Deployments and
-explanations are read on the loop, from the cluster itself; while that is blocked, those of before are shown.
+They only read, and before the first request only samples of the metrics are taken. Jobs, CronJobs, pods and events come
+from stores that exist in any case, read on the port's thread, however busy the program's event loop is. Logs,
+Deployments and explanations are read on the loop, from the cluster itself; while that is blocked, those of before are
+shown.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import tzinfo
@@ -24,6 +26,7 @@ from kcr.serving.ports import ProbeRequest, ProbeResponse, ProgramLoop
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_overview import ClusterObjects, cluster_overview
 from kcr_devcluster.dev.display.explanations import Explanations
+from kcr_devcluster.dev.metric_history import Collector, MetricHistory
 
 # Returns the end of a container's log: of a pod, the container (empty for the only one), and at most so many bytes.
 ReadLog = Callable[[Key, str, int], bytes]
@@ -38,9 +41,11 @@ _MAX_DIGITS = 10
 
 
 class ClusterPages:
-    """Answers requests for the Jobs, CronJobs and pods of a cluster, and for the logs of pods."""
+    """Answers requests for the Jobs, CronJobs and pods of a cluster, for the logs of pods, and for metrics."""
 
-    def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog, explanations: Explanations) -> None:
+    def __init__(
+        self, manager: Manager, zone: tzinfo, read_log: ReadLog, explanations: Explanations, server: Collector
+    ) -> None:
         """Take the sources; call it on the program's event loop, before the manager runs.
 
         Args:
@@ -48,6 +53,7 @@ class ClusterPages:
             zone: The zone of schedules that name none.
             read_log: Reads the end of a log, and raises StatusError when it cannot.
             explanations: Explains objects of the cluster.
+            server: The metrics of the API server.
         """
         self._clock = manager.clock
         self._zone = zone
@@ -56,11 +62,18 @@ class ClusterPages:
         self._explanations = explanations
         self._jobs, self._cronjobs = manager.store(Job), manager.store(CronJob)
         self._pods, self._events = manager.store(Pod), manager.store(Event)
+        self._history = MetricHistory([manager.metrics.registry, server], manager.clock)
+        manager.add(self._history, needs_leader_election=False)
 
     @property
     def routes(self) -> Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]]:
         """The handlers by path, callable on any event loop."""
-        return {ROOT: self._page, f"{ROOT}/cluster": self._cluster, f"{ROOT}/logs": self._logs}
+        return {
+            ROOT: self._page,
+            f"{ROOT}/cluster": self._cluster,
+            f"{ROOT}/logs": self._logs,
+            f"{ROOT}/metrics": self._metrics,
+        }
 
     async def _page(self, request: ProbeRequest) -> ProbeResponse:
         return cluster_page()
@@ -82,6 +95,17 @@ class ClusterPages:
         shown = cluster_overview(objects, self._clock.now(), self._zone, job)
         return ProbeResponse(200, msgspec.json.encode(shown), "application/json")
 
+    async def _metrics(self, request: ProbeRequest) -> ProbeResponse:
+        """Return a `MetricsOverview` in JSON: the samples after `?since=`, in seconds since 1970, or all."""
+        since = _first(request, "since") or "0"
+        try:
+            moment = float(since)
+        except ValueError:
+            moment = math.nan
+        if not math.isfinite(moment):
+            return _refusal(400, f"{since!r} is not a moment: write since=SECONDS, as in the last answer's times")
+        return ProbeResponse(200, msgspec.json.encode(self._history.since(moment)), "application/json")
+
     async def _logs(self, request: ProbeRequest) -> ProbeResponse:
         """Return the end of a log as text: of `?namespace=&pod=&container=`, and of it the last `tail=` lines."""
         pod = Key(_first(request, "namespace") or "default", _first(request, "pod"))
@@ -100,10 +124,13 @@ class ClusterPages:
 
 @cache
 def cluster_page() -> ProbeResponse:
-    """Return kcr's debug page with one more tab, which is opened first."""
-    files = resources.files("kcr_devcluster.dev")
-    style, script = (files.joinpath(f"cluster_page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    html = page_html(style, script)
+    """Return kcr's debug page with two more tabs, the first of which is opened first."""
+    folder, names = resources.files("kcr_devcluster.dev"), ("cluster_page", "metrics_page")
+
+    def files(kind: str) -> str:
+        return "".join(folder.joinpath(f"{name}.{kind}").read_text(encoding="utf-8") for name in names)
+
+    html = page_html(files("css"), files("js"))
     return ProbeResponse(200, html, "text/html; charset=utf-8", page_headers(html))
 
 

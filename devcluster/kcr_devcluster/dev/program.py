@@ -95,7 +95,7 @@ async def _dev(
             # The event loop is monitored all the same.
             manager.expose(metrics=options.metrics_bind_address)
         else:
-            pages = ClusterPages(manager, zone, dev.read_log, explanations)
+            pages = ClusterPages(manager, zone, dev.read_log, explanations, dev.metrics)
             given = shown(plugins) | {name: value for name, value in shown(options).items() if name in COMMAND_LINE}
             given["controllers"] = ",".join(setups)
             DevPage(dev, file, announce, pages).expose(options.debug_port, options.metrics_bind_address, given, files)

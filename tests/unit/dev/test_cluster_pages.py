@@ -1,10 +1,12 @@
 """`/debug/kcr/cluster` and `/debug/kcr/logs`: their parameters and answers."""
 
+import asyncio
 from datetime import UTC
 from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
@@ -16,6 +18,7 @@ from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.dev.cluster_pages import LOG_BYTES, ClusterPages
 from kcr_devcluster.dev.cluster_state import ClusterOverview
 from kcr_devcluster.dev.display.explanations import Explanations
+from kcr_devcluster.dev.metric_history import STEP_SECONDS, MetricsOverview
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -46,9 +49,8 @@ def manager() -> FakeManager:
 
 async def ask(manager: FakeManager, path: str, **query: Any) -> ProbeResponse:
     path = f"/debug/kcr/{path}"
-    return await ClusterPages(manager, UTC, read_log, Explanations(manager.client, explain)).routes[path](
-        ProbeRequest(path, {name: [value] for name, value in query.items()})
-    )
+    pages = ClusterPages(manager, UTC, read_log, Explanations(manager.client, explain), CollectorRegistry())
+    return await pages.routes[path](ProbeRequest(path, {name: [value] for name, value in query.items()}))
 
 
 @pytest.mark.parametrize(
@@ -92,9 +94,36 @@ async def test_log_is_text_with_the_lines_asked_for(manager: FakeManager, tail: 
         pytest.param(
             "logs", {"pod": "pi-x", "tail": "-1"}, 400, "'-1' is not a number of lines: write tail=100", id="tail"
         ),
+        *(
+            pytest.param(
+                "metrics",
+                {"since": since},
+                400,
+                f"'{since}' is not a moment: write since=SECONDS, as in the last answer's times",
+                id=f"since-{since}",
+            )
+            for since in ("now", "nan", "-inf")
+        ),
     ],
 )
 async def test_refusal_is_one_line(
     manager: FakeManager, path: str, query: dict[str, str], status: int, line: str
 ) -> None:
     assert await ask(manager, path, **query) == ProbeResponse(status, f"{line}\n".encode())
+
+
+async def test_metrics_are_sampled_while_the_manager_runs(manager: FakeManager) -> None:
+    pages = ClusterPages(manager, UTC, read_log, Explanations(manager.client, explain), CollectorRegistry())
+
+    async def times(**query: list[str]) -> list[float]:
+        answer = await pages.routes["/debug/kcr/metrics"](ProbeRequest("/debug/kcr/metrics", query))
+        return msgspec.json.decode(answer.body, type=MetricsOverview).times
+
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(manager.run())
+        await manager.wait_ready()
+        await asyncio.sleep(10 * STEP_SECONDS)
+        all_times = await times()
+        assert len(all_times) >= 10
+        assert await times(since=[repr(all_times[-3])]) == all_times[-2:]
+        running.cancel()
