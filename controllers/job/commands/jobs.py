@@ -119,13 +119,14 @@ def _between(since: datetime | None, until: datetime) -> str:
     return "-" if since is None else human_duration(max(until - since, timedelta()))
 
 
-def lines_of(rows: Sequence[JobRow], now: datetime, *, wide: bool = False) -> Iterator[str]:
-    """Yield a table of Jobs as lines, each state in its colour, for `click.echo`."""
-    header, *lines = map(printable, table(WIDE_HEADER if wide else HEADER, [row.cells(now, wide=wide) for row in rows]))
-    yield header
+def lines_of(rows: Sequence[JobRow], now: datetime, *, wide: bool = False, columns: int | None = None) -> Iterator[str]:
+    """Yield a table of Jobs as lines of at most so many columns, each state in its colour, for `click.echo`."""
+    cells = table(WIDE_HEADER if wide else HEADER, [row.cells(now, wide=wide) for row in rows])
+    header, *lines = map(printable, cells)
+    yield header[:columns]
     start = header.index("STATE")
-    for row, line in zip(rows, lines, strict=True):
-        end = start + len(row.state)
+    for row, full in zip(rows, lines, strict=True):
+        line, end = full[:columns], start + len(row.state)
         yield line[:start] + click.style(line[start:end], fg=_COLORS.get(row.state)) + line[end:]
 
 
@@ -336,10 +337,10 @@ def _changes(clock: Clock, form: str | None) -> _Show:
 def _redraw(clock: Clock, form: str | None) -> _Show:
 
     def redraw(rows: list[JobRow]) -> None:
-        size, now = shutil.get_terminal_size(), clock.now()
-        cells = [row.cells(now, wide=form == "wide") for row in rows[: max(size.lines - 3, 1)]]
-        lines = table(WIDE_HEADER if form == "wide" else HEADER, cells)
-        text = "\n".join(printable(line)[: size.columns] for line in (summary_of(rows), *lines))
+        size = shutil.get_terminal_size()
+        shown = rows[: max(size.lines - 3, 1)]
+        lines = lines_of(shown, clock.now(), wide=form == "wide", columns=size.columns)
+        text = "\n".join((summary_of(rows)[: size.columns], *lines))
         click.echo(f"{_HOME}{text}{_CLEAR}")
 
     return redraw

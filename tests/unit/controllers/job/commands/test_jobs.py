@@ -140,6 +140,13 @@ def test_states_have_colours_and_columns_stay_in_line() -> None:
     assert all(line[header.index("STATE") :].startswith(row.state) for row, line in zip(rows, plain, strict=True))
 
 
+@pytest.mark.parametrize("columns", [3, 25, 40])
+def test_lines_fit_a_narrow_terminal(columns: int) -> None:
+    rows = rows_of([ended("a", "Failed", "x"), named("failed")], JobEvidence(), NOW)
+    whole = [click.unstyle(line) for line in lines_of(rows, NOW)]
+    assert [click.unstyle(line) for line in lines_of(rows, NOW, columns=columns)] == [line[:columns] for line in whole]
+
+
 def test_pods_and_events_are_read_only_where_they_say_something() -> None:
     ready = named("a", status=JobStatus(start_time=ago(60), active=1, ready=1))
     assert [needs_pods(named("a")), needs_pods(ready), needs_pods(ended("a", "Failed", "x"))] == [True, False, False]
