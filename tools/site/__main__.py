@@ -2,7 +2,7 @@
 
 The site is `dist/site`, with a folder for each version that was built into it, and `latest`. It needs no server and
 nothing from elsewhere: styles, scripts and the search are in it. A document that is in no table of contents, a link
-that leads nowhere and an asset of another host end the build.
+that leads nowhere, an asset of another host and a picture that is older than what it shows end the build.
 
 Sphinx, with MyST and the theme furo: MyST reads Markdown as code hosts do (CommonMark, the anchors of headings), so
 that the documents stay as they are, and the search and the dark and light theme are files of the site. mike, which
@@ -18,6 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
+from kcr.app.logs import configure_logs
+from tools.pictures import files
 from tools.site.staging import ROOT, overview, stage
 from tools.site.versions import LATEST, connect
 
@@ -101,7 +103,11 @@ def faults(site: Path) -> list[str]:
 
 def main(version: str) -> int:
     """Build the site of a version, and return the exit code."""
+    # The controllers warn of what the pictures show.
+    configure_logs("plain", "critical")
     try:
+        if stale := files.faults():
+            raise RuntimeError("\n".join(stale))
         build(SITE, version)
     except RuntimeError as error:
         print(error, file=sys.stderr)

@@ -42,7 +42,7 @@ def test_first_page_is_the_readme_with_all_others_below(tmp_path: Path) -> None:
     assert "(../../index.md)" in (tmp_path / "examples" / "website" / "README.md").read_text()
     # What documents link to is beside them, as in the repository.
     assert (tmp_path / "charts" / "kcr" / "values.yaml").read_bytes() == (ROOT / "charts/kcr/values.yaml").read_bytes()
-    assert (tmp_path / "docs" / "guide" / "page.png").exists()
+    assert (tmp_path / "docs" / "pictures" / "page.webp").exists()
 
 
 def test_overview_names_each_document_with_its_first_sentence() -> None:

@@ -1,0 +1,1 @@
+"""The pictures of the documents, made from what they show: `python -m tools.pictures`."""
