@@ -1,5 +1,5 @@
 # Built by `make image`. What is in it: CPython, the packages of requirements.lock, and kcr.
-ARG PYTHON_IMAGE=python:3.13-slim
+ARG PYTHON_IMAGE=python:3.14-slim
 
 # The wheel is the same for all platforms.
 FROM --platform=$BUILDPLATFORM ${PYTHON_IMAGE} AS wheel

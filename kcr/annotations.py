@@ -249,7 +249,7 @@ def _class_check(bound: Any) -> Check:
         bound = bound.__bound__
     if get_origin(bound) in (Union, UnionType) or not isinstance(bound, type):
         return Check("a class", lambda value: None if isinstance(value, type) else Fault(value, "give it a class"))
-    is_kind = any("resource" in vars(base).get("__annotations__", ()) for base in bound.__mro__)
+    is_kind = any("resource" in getattr(base, "__annotations__", ()) for base in bound.__mro__)
     noun = f"a class derived from {noun_of(bound).partition(' ')[2]}"
     if bound.__name__ == "Resource":
         noun = "a kind, a class derived from kcr.Resource"

@@ -139,7 +139,8 @@ def _fetch(url: str) -> bytes:
         with urllib.request.urlopen(url, timeout=_URL_SECONDS) as answer:
             content: bytes = answer.read(_URL_BYTES + 1)
     except urllib.error.HTTPError as error:
-        raise ConfigError(f"{url}: the server answers {error.code} {error.reason}: correct the URL") from error
+        with error:
+            raise ConfigError(f"{url}: the server answers {error.code} {error.reason}: correct the URL") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         cause = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__

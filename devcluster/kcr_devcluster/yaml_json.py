@@ -14,7 +14,7 @@ import re
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from math import isfinite
+from math import copysign, inf, isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -454,7 +454,10 @@ def _number_name(number: float) -> str:
 
     Source: sigs.k8s.io/yaml, convertToJSONableObject; Go's strconv.FormatFloat with the form 'g'.
     """
-    near = struct.pack("f", number)
+    try:
+        near = struct.pack("f", number)
+    except OverflowError:  # since Python 3.14
+        near = struct.pack("f", copysign(inf, number))
     (near_number,) = struct.unpack("f", near)
     if not isfinite(near_number):
         return ".nan" if number != number else "-.inf" if number < 0 else ".inf"

@@ -133,8 +133,10 @@ def load_zone(name: str) -> tzinfo:
 
 def _no_zone(name: str, error: Exception) -> str:
     for known in (error, error.__context__):
+        if isinstance(known, IsADirectoryError):
+            return "is a directory"  # Python 3.14 gives no number with it
         if isinstance(known, OSError) and known.errno not in (None, ENOENT):
-            return os.strerror(known.errno).lower()  # a directory
+            return os.strerror(known.errno).lower()
     if isinstance(error, ValueError) and posixpath.normpath(name) == name:
         return "malformed time zone information"
     with suppress(KeyError, ValueError, OSError):

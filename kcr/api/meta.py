@@ -9,7 +9,8 @@ A value is changed with `msgspec.structs.replace`; there is no mutable form.
 """
 
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
@@ -38,9 +39,19 @@ def _constant(value: Any) -> Callable[[], object]:
     return value.copy if isinstance(value, list | dict | set) else lambda: value
 
 
+def _fields(namespace: Mapping[str, Any]) -> Iterable[str]:
+    if sys.version_info >= (3, 14) and "__annotations__" not in namespace:
+        import annotationlib  # noqa: PLC0415  # since 3.14, which evaluates annotations when they are read
+
+        annotate = annotationlib.get_annotate_from_class_namespace(namespace)
+        return annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF) if annotate else ()
+    names: Iterable[str] = namespace.get("__annotations__", ())
+    return names
+
+
 def _explicit_defaults(namespace: dict[str, Any]) -> None:
     """Turn every default but None and the empty ones into a factory, which `omit_defaults` never drops."""
-    for name in namespace.get("__annotations__", {}):
+    for name in _fields(namespace):
         given = namespace.get(name, msgspec.NODEFAULT)
         is_field = isinstance(given, type(msgspec.field()))
         default = given.default if is_field else given
@@ -97,7 +108,7 @@ class ObjectType(msgspec.StructMeta):
         except (TypeError, ValueError) as error:
             refuse(f"{name}: {error}")
         if resource is not None:
-            taken = _TAKEN.intersection(namespace.get("__annotations__", ()))
+            taken = _TAKEN.intersection(_fields(namespace))
             if taken:
                 refuse(f"{name}: it has a field {min(taken)!r}: leave it out, kcr has its own")
             made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar

@@ -1,4 +1,5 @@
 import gc
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -235,7 +236,8 @@ def test_nothing_of_a_cached_pod_is_tracked_by_the_collector() -> None:
         if id(value) in seen or isinstance(value, type):
             continue
         seen.add(id(value))
-        assert not gc.is_tracked(value), value
+        # Python 3.14 tracks every dict.
+        assert gc.is_tracked(value) == (isinstance(value, dict) and sys.version_info >= (3, 14)), value
         # A value out of the collector's sight names no referents: walk it by its fields.
         waiting += gc.get_referents(value)
         if isinstance(value, msgspec.Struct):
