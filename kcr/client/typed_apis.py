@@ -51,7 +51,8 @@ def api_client(client: "Calls") -> Any:
     `status` is 0. Raised out of a reconcile, it counts as the `kcr.ApiError` or `kcr.TransportError` it stands for: a
     conflict requeues without a traceback, and Retry-After is kept to.
 
-    The `watch.Watch` of both works on it, without an informer's handling of silent and expired watches.
+    The `watch.Watch` of both works on it, without an informer's handling of silent and expired watches, and so does
+    their `DynamicClient`; give that a `cache_file` for each server, as its default is one for all.
     Closing it closes nothing: the connections are the transport's. For `exec` and `attach`, which need a web socket,
     use the library's own `WsApiClient`.
 

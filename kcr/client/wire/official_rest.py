@@ -27,6 +27,9 @@ class OfficialApiClient(ApiClient):
         if headers.get("Content-Type") == JSON_PATCH and not isinstance(body, list):
             # As the library's RESTClientObject does.
             headers["Content-Type"] = STRATEGIC_PATCH
+        if "watch=true" in url.lower():
+            # The library's `DynamicClient` reads a watch as it arrives, and does not say so.
+            options.setdefault("_preload_content", False)
         return await self.rest_client.request(method, url, None, headers, body, *args, **options)
 
 

@@ -40,7 +40,8 @@ class TypedApiClient(ApiClient):
             component: The part of the program that asks, for the User-Agent; empty for the whole.
         """
         # Not the library's own: that opens a session, and reads the machine's certificates, 20 ms each.
-        self.configuration: Configuration = Configuration(host="")
+        # The host is asked for by the library's `DynamicClient` alone.
+        self.configuration: Configuration = Configuration(host="kcr")
         self.client_side_validation: bool = self.configuration.client_side_validation
         self.rest_client: RestClient = RestClient(exchange, component, _refusal)
         self.default_headers: dict[str, str] = {}
@@ -55,8 +56,9 @@ class TypedApiClient(ApiClient):
 
     def call_api(self, resource_path: str, method: str, *args: Any, **options: Any) -> Any:
         """Send a request: kubernetes-asyncio gives its path first, and `kubernetes.aio` its method."""
-        call = super().call_api if resource_path.startswith("/") else self._official.call_api
-        return call(resource_path, method, *args, **options)
+        if resource_path.startswith("/"):
+            return super().call_api(resource_path, method, *args, **{**options, "_host": ""})
+        return self._official.call_api(resource_path, method, *args, **options)
 
     async def param_serialize(self, *args: Any, **options: Any) -> Any:
         """Return what `kubernetes.aio` gives to `call_api`."""
@@ -90,6 +92,10 @@ class Answer(msgspec.Struct):
     async def read(self) -> Any:
         """Return the body."""
         return self.data
+
+    async def json(self) -> Any:
+        """Return the body of JSON; the libraries' `DynamicClient` asks for it."""
+        return msgspec.json.decode(await self.read())
 
     def getheaders(self) -> CIMultiDictProxy[str]:
         """Return the headers."""
@@ -221,12 +227,13 @@ class _Stream(Answer):
                 raise TimeoutError(str(error)) from error
             raise aiohttp.ClientPayloadError(str(error)) from error
 
-    async def read(self) -> bytes:
+    async def read(self) -> Any:
         """Return the rest of the body."""
         lines = []
         while line := await self.readline():
             lines.append(line)
-        return b"".join(lines)
+        self.data = self.data or b"".join(lines)
+        return self.data
 
     def close(self) -> None:
         """Close the connection."""

@@ -6,13 +6,14 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import aiohttp
 import kubernetes
-import kubernetes.aio
-import kubernetes_asyncio
+import kubernetes.aio.dynamic
+import kubernetes_asyncio.dynamic
 import pytest
 import pytest_asyncio
 from kubernetes_asyncio.client import V1Job, V1ObjectMeta
@@ -124,6 +125,24 @@ async def test_custom_objects_are_mappings(client: Client, library: Any) -> None
     found = await custom.list_namespaced_custom_object(**where)
     assert [color["metadata"]["name"] for color in found["items"]] == ["sky"]
     assert (await client.get(Color, kcr.Key("default", "sky"))).spec == {"hue": "grey"}
+
+
+async def test_dynamic_client_reads_writes_and_watches(client: Client, library: Any, tmp_path: Path) -> None:
+    dynamic = await library.dynamic.DynamicClient(api_client_of(client), cache_file=str(tmp_path / "kinds"))
+    colors = await dynamic.resources.get(api_version="example.dev/v1", kind="Color")
+    manifest = {"apiVersion": "example.dev/v1", "kind": "Color", "metadata": {"name": "sky"}, "spec": {"hue": "blue"}}
+    await colors.create(body=manifest, namespace="default")
+    grey = {**manifest, "spec": {"hue": "grey"}}
+    patched = await colors.patch(body=grey, namespace="default", content_type="application/merge-patch+json")
+    assert patched.spec.hue == "grey"
+    assert [color.metadata.name for color in (await colors.get(namespace="default")).items] == ["sky"]
+    # It does not end before the watch is read.
+    watcher = library.watch.Watch()
+    async for event in colors.watch(namespace="default", watcher=watcher):
+        assert (event["type"], event["object"].spec.hue) == ("ADDED", "grey")
+        watcher.stop()
+    with pytest.raises(library.dynamic.exceptions.NotFoundError):
+        await colors.get(name="night", namespace="default")
 
 
 async def test_headers_and_whole_answers_are_the_librarys(client: Client, library: Any) -> None:
