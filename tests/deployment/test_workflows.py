@@ -39,10 +39,13 @@ def test_each_step_is_a_versioned_action_or_make(job: dict[str, Any]) -> None:
 
 def test_each_python_that_kcr_supports_is_tested() -> None:
     tested = WORKFLOWS["test"]["jobs"]["test"]["strategy"]["matrix"]["python"]
-    lowest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
-    assert lowest == f">={tested[0]}"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == f">={tested[0]}"
+    names = [one.rpartition(" ")[2] for one in project["classifiers"] if "Python :: 3." in one]
+    assert names == tested
     told = (ROOT / "docs" / "guide" / "compatibility.md").read_text()
-    assert f"| CPython {tested[0]} or newer |" in told
+    assert f"| CPython {tested[0]} to {tested[-1]};" in told
+    assert f"python:{tested[-1]}-slim" in (ROOT / "Dockerfile").read_text()
 
 
 def test_identity_is_for_the_release_alone() -> None:
