@@ -1,9 +1,10 @@
 """Transport that calls the embedded API server in the same process, without a socket."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
+from typing import Protocol
 
 from kcr.client import Request, Response
 from kcr.clock import Clock
@@ -11,7 +12,7 @@ from kcr.serving.webhooks import Webhooks
 from kcr_devcluster.apiserver.authentication import ADMIN, User
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.kinds.views import VIEWS
-from kcr_devcluster.apiserver.protocol.responses import APIResponse
+from kcr_devcluster.apiserver.protocol.responses import APIResponse, PodStream
 from kcr_devcluster.apiserver.server import APIServer, HTTPRequest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.hosted_webhooks import HostedWebhooks
@@ -21,20 +22,53 @@ from kcr_devcluster.kinds import KindSource, define, definitions_of
 COMPONENT = "kcr-cluster"
 
 
+class Connection(Protocol):
+    """The client's end of a connection into a pod."""
+
+    async def send(self, message: bytes) -> None:
+        """Send a message."""
+        ...
+
+    def messages(self) -> AsyncIterator[bytes]:
+        """Yield what the server sends."""
+        ...
+
+
+class Connections(Protocol):
+    """Serves connections into pods."""
+
+    def refusal(self, stream: PodStream) -> str:
+        """Return why a connection is refused; empty for none."""
+        ...
+
+    def connect(self, stream: PodStream) -> AbstractAsyncContextManager[Connection]:
+        """Serve a connection for as long as the context lives."""
+        ...
+
+
 class InProcessTransport:
     """Passes requests to an API server in the same process."""
 
-    def __init__(self, server: APIServer, user: User = ADMIN, *, advised: bool = False) -> None:
+    def __init__(
+        self,
+        server: APIServer,
+        user: User = ADMIN,
+        *,
+        advised: bool = False,
+        connections: Callable[[], Connections] | None = None,
+    ) -> None:
         """Send as a user.
 
         Args:
             server: The server.
             user: Who sends the requests; the admin by default.
             advised: Whether responses warn of fields without effect in this cluster, as through the listener.
+            connections: Called for what serves connections into pods; None where there are none.
         """
         self._server = server
         self._user = user
         self._advised = advised
+        self._connections = connections
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
@@ -57,11 +91,38 @@ class InProcessTransport:
         if request.component == COMPONENT and "Warning" in answer.headers:
             # A user can correct nothing there: the end of a namespace lists Endpoints, which are deprecated.
             answer = answer._replace(headers={name: text for name, text in answer.headers.items() if name != "Warning"})
+        if answer.upgrade is not None and self._connections is not None:
+            async with self._upgraded(answer.upgrade, self._connections()) as response:
+                yield response
+            return
         try:
             yield _InProcessResponse(answer)
         finally:
             if not isinstance(answer.body, bytes):
                 await answer.body.aclose()
+
+    @asynccontextmanager
+    async def _upgraded(self, stream: PodStream, connections: Connections) -> AsyncGenerator[Response, None]:
+        if refusal := connections.refusal(stream):
+            yield _InProcessResponse(APIResponse(500, {"Content-Type": "text/plain"}, f"{refusal}\n".encode()))
+            return
+        async with connections.connect(stream) as connection:
+            yield _Upgraded(connection, stream.protocol)
+
+
+class _Upgraded:
+    """The answer to a request that has become a connection into a pod."""
+
+    status = 101
+
+    def __init__(self, connection: Connection, protocol: str) -> None:
+        self.headers = {"sec-websocket-protocol": protocol}
+        self.send = connection.send
+        self.lines = connection.messages
+
+    async def read(self) -> bytes:
+        """Return nothing: a connection has no body."""
+        return b""
 
 
 class _InProcessResponse:

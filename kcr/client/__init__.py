@@ -4,12 +4,13 @@ from kcr.client.auth.config import load_config
 from kcr.client.client import DEFAULT_BACKOFF, DEFAULT_RETRY, Client, ConflictRetry, retry_on_conflict
 from kcr.client.cluster_config import ClusterConfig, PemSource
 from kcr.client.credentials import Credential, Credentials, FixedCredentials
+from kcr.client.streams import ExecResult, ExecStream
 from kcr.client.subresources import LogOptions
 from kcr.client.typed_apis import api_client
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.observed import RequestObserver
 from kcr.client.wire.pressure import Pressure, RateLimit
-from kcr.client.wire.transport import Request, Response, Transport
+from kcr.client.wire.transport import Request, Response, Transport, UpgradedResponse
 
 __all__ = [
     "DEFAULT_BACKOFF",
@@ -19,6 +20,8 @@ __all__ = [
     "ConflictRetry",
     "Credential",
     "Credentials",
+    "ExecResult",
+    "ExecStream",
     "FixedCredentials",
     "HttpTransport",
     "LogOptions",
@@ -29,6 +32,7 @@ __all__ = [
     "RequestObserver",
     "Response",
     "Transport",
+    "UpgradedResponse",
     "api_client",
     "load_config",
     "retry_on_conflict",

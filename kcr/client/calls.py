@@ -280,7 +280,8 @@ class Calls:
 
     def _fenced(self, request: Request) -> Request:
         """Check the fence of a write, and let the transport check it again when it has a connection."""
-        if self._fence is None or request.method == "GET" or WRITE_CONTEXT.get().every_replica:
+        is_read = request.method == "GET" and "upgrade" not in request.headers
+        if self._fence is None or is_read or WRITE_CONTEXT.get().every_replica:
             return request
         self._fence()
         return request._replace(fence=self._fence)

@@ -14,6 +14,7 @@ from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
 from kcr.arguments import awaited, checked, checked_on_failure
+from kcr.client.streams import Streams
 from kcr.client.subresources import Subresources
 from kcr.client.wire import decoding
 from kcr.client.wire.transport import PAGE_SIZE, accept, object_path, target, watch_query
@@ -28,7 +29,7 @@ class _VersionInfo(msgspec.Struct, rename="camel"):
     git_version: str = ""
 
 
-class Client(Writes, Subresources):
+class Client(Writes, Subresources, Streams):
     """Talks to the API server; for cached reads there is `Manager.store`.
 
     Every method raises `ApiError` for a refusal of the server, and `TransportError` for a missing or undecodable

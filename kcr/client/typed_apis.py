@@ -53,8 +53,7 @@ def api_client(client: "Calls") -> Any:
 
     The `watch.Watch` of both works on it, without an informer's handling of silent and expired watches, and so does
     their `DynamicClient`; give that a `cache_file` for each server, as its default is one for all.
-    Closing it closes nothing: the connections are the transport's. For `exec` and `attach`, which need a web socket,
-    use the library's own `WsApiClient`.
+    Closing it closes nothing: the connections are the transport's. Commands in pods are `client.exec`, not theirs.
 
     Args:
         client: Sends the requests. A manager has its own: `manager.api_client`.

@@ -63,12 +63,13 @@ from kcr_devcluster.cluster.workloads import setup as setup_workloads
 from kcr_devcluster.cluster.workloads.replicasets import setup_replication_controllers
 from kcr_devcluster.kinds import KindSource, define, definitions_of
 from kcr_devcluster.options import MAX_CONNECTIONS, ClusterOptions, ServiceAccounts
-from kcr_devcluster.transport import COMPONENT, InProcessTransport
+from kcr_devcluster.transport import COMPONENT, Connections, InProcessTransport
 from kcr_devcluster.versions import TRAITS
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
     from kcr_devcluster.cluster.datadir import DataDir
     from kcr_devcluster.cluster.listener import ServerAddress
+    from kcr_devcluster.cluster.streaming.pod_streams import PodStreams
 
 
 _Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -128,6 +129,8 @@ class EmbeddedCluster:
         self._gc, self._deployments = options.gc, options.deployments
         self.faults: ListenerFaults = options.faults or ListenerFaults()
         self._stack = AsyncExitStack()
+        # Serves connections into pods without a socket; None before the first.
+        self._pod_streams: PodStreams | None = None
         self._first_objects = FirstObjects(self.storage, self.manager)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -163,7 +166,7 @@ class EmbeddedCluster:
         define(self.server, definitions_of(options.kinds))
 
     def _set_up(self, options: _Keywords) -> None:
-        self.transport: InProcessTransport = InProcessTransport(self.server)
+        self.transport: InProcessTransport = InProcessTransport(self.server, connections=self._connections)
         self.client: Client = Client(self.transport)
         # Its own randomness, so that the controllers change no name or uid that the server draws.
         self.manager: Manager = Manager(
@@ -316,7 +319,15 @@ class EmbeddedCluster:
             username: Such as `alice`, or `system:serviceaccount:default:builder`.
             groups: The groups that the user is in, beside those of every service account and every user.
         """
-        return Client(InProcessTransport(self.server, user_named(username, groups)))
+        return Client(InProcessTransport(self.server, user_named(username, groups), connections=self._connections))
+
+    def _connections(self) -> Connections:
+        if self._pod_streams is None:
+            from kcr_devcluster.cluster.streaming.pod_streams import PodStreams  # noqa: PLC0415  # loads aiohttp's server
+
+            self._pod_streams = PodStreams(self._running_containers)
+            self._stack.callback(self._pod_streams.close)
+        return self._pod_streams
 
     def _running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
         return self.nodes.running_containers(key, uid)

@@ -6,13 +6,13 @@ It cuts the connection and leaves the tasks alone: cancelling them is no crash, 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated
+from typing import Annotated, cast
 
 from msgspec import Meta
 
 from kcr.annotations import Count
 from kcr.arguments import checked
-from kcr.client import Request, Response, Transport
+from kcr.client import Request, Response, Transport, UpgradedResponse
 from kcr_devcluster.testing.losses import Loss, lost
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -102,3 +102,7 @@ class _CrashingResponse:
         async for line in self._inner.lines():
             await self._hang_if_crashed()
             yield line
+
+    async def send(self, message: bytes) -> None:
+        await self._hang_if_crashed()
+        await cast("UpgradedResponse", self._inner).send(message)

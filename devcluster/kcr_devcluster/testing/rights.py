@@ -1,7 +1,8 @@
 """Rights: those that the requests of managers need, those that are declared, and the least roles.
 
-A request needs the right that the API server checks: one more for an apply or a PUT that has created its object, and
-`impersonate` on the user whom it names instead of its own. What every user may do, such as discovery, needs none.
+A request needs the right that the API server checks: one more for an apply or a PUT that has created its object and for
+a connection into a pod, and `impersonate` on the user whom it names instead of its own. What every user may do, such as
+discovery, needs none.
 """
 
 from collections import defaultdict
@@ -22,6 +23,7 @@ from kcr.testing.fakes import FakeManager
 from kcr_devcluster.apiserver.authentication.users import AUTHENTICATED, User, parse_service_account
 from kcr_devcluster.apiserver.authorization import Attributes
 from kcr_devcluster.apiserver.authorization.impersonation import requested_user
+from kcr_devcluster.apiserver.http.pods.pod_streams import STREAMS
 from kcr_devcluster.apiserver.kinds.access.rbac import RBAC_GROUP
 from kcr_devcluster.apiserver.protocol.responses import StatusError
 from kcr_devcluster.apiserver.registry.bootstrap import default_rules
@@ -29,6 +31,8 @@ from kcr_devcluster.testing.clusters import is_of_cluster
 from kcr_devcluster.testing.requests import SentRequest, sent_request
 
 _REVIEWS = "authentication.k8s.io"
+# They begin with a GET, and the server asks for the right to create as well.
+_STREAMS = frozenset(f"pods/{name}" for name in STREAMS)
 _WATCHING = frozenset({"list", "watch"})
 
 
@@ -203,6 +207,8 @@ def needed(request: Request, sent: SentRequest) -> Iterator[Attributes]:
     if any(rule.allows(attributes) for rule in _of_everyone()):
         return
     yield attributes
+    if attributes.verb == "get" and attributes.resource_path in _STREAMS:
+        yield attributes._replace(verb="create")
     if attributes.verb in ("patch", "update") and sent.status == 201:
         yield attributes._replace(verb="create", name="")
 

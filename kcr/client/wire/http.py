@@ -31,6 +31,8 @@ from kcr.log import about_no_object, get_logger
 _log = get_logger("kcr.client")
 
 _CONNECT_SECONDS = 10.0
+# How long a server may take to answer the beginning of a WebSocket, and its end.
+_UPGRADE_SECONDS, _CLOSE_SECONDS = 30.0, 1.0
 # One line is one watch event, and an object may have 3 MiB as the server counts.
 _LINE_BYTES = 32 * 1024 * 1024
 # How often the files of certificates are checked for changes.
@@ -157,20 +159,22 @@ class HttpTransport:
         if request.fence is not None:
             token = WRITE_CONTEXT.set(replace(WRITE_CONTEXT.get(), fence=request.fence))
         try:
+            # From its parts: parsing takes three times as long.
+            url = URL.build(
+                scheme=self._scheme, authority=self._authority, path=self._root + path, query_string=query, encoded=True
+            )
+            if "upgrade" in headers:
+                return await self._upgrade(pool, exchange, url, headers)
             return await pool.session.request(
                 request.method,
-                # From its parts: parsing takes three times as long.
-                URL.build(
-                    scheme=self._scheme, authority=self._authority, path=self._root + path, query_string=query,
-                    encoded=True,
-                ),
+                url,
                 headers=headers,
                 data=request.body or None,
                 timeout=_timeout(request.idle_seconds),
                 allow_redirects=False,
                 proxy=self._config.proxy or None,
                 server_hostname=self._config.server_name or None,
-            )  # fmt: skip
+            )
         except BaseException as error:
             if pool.leave(exchange):
                 await pool.session.close()
@@ -179,6 +183,47 @@ class HttpTransport:
         finally:
             if token is not None:
                 WRITE_CONTEXT.reset(token)
+
+    async def _upgrade(
+        self, pool: "_Pool", exchange: "HttpResponse", url: URL, headers: Mapping[str, str]
+    ) -> aiohttp.ClientResponse:
+        """Open a WebSocket, and return the answer; aiohttp drops the body of a refusal, so it is read before."""
+        answers: list[aiohttp.ClientResponse] = []
+
+        async def note(answer: aiohttp.ClientResponse) -> None:
+            answers.append(answer)
+            if answer.status != 101:
+                exchange.upgraded = await answer.read()
+
+        timeout = aiohttp.ClientTimeout(total=_UPGRADE_SECONDS, sock_connect=_CONNECT_SECONDS)
+        session = self._new_session(pool.session.connector, raise_for_status=note, timeout=timeout)
+        try:
+            exchange.upgraded = await session.ws_connect(
+                url,
+                headers=headers,
+                protocols=headers["sec-websocket-protocol"].split(","),
+                timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
+                proxy=self._config.proxy or None,
+                server_hostname=self._config.server_name or None,
+            )
+        except aiohttp.WSServerHandshakeError:
+            if exchange.upgraded is None:
+                raise
+        finally:
+            await session.close()  # its connections are the pool's
+        return answers[0]
+
+    def _new_session(self, connector: aiohttp.BaseConnector | None, **options: Any) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=connector,
+            connector_owner=not options,
+            headers=self._headers,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+            request_class=FencedRequest,
+            **options,
+        )
 
     def _current_pool(self, credential: Credential) -> "_Pool | None":
         now = asyncio.get_running_loop().time()
@@ -190,15 +235,7 @@ class HttpTransport:
 
     async def _new_pool(self) -> "_Pool":
         here, context = self._loops.here(), self._tls
-        session = aiohttp.ClientSession(
-            connector=make_connector(context, self._on_resolve),
-            headers=self._headers,
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=True,
-            request_class=FencedRequest,
-        )
-        pool = _Pool(session, context)
+        pool = _Pool(self._new_session(make_connector(context, self._on_resolve)), context)
         await here.replace(pool)
         await here.close_with_loop()
         return pool
@@ -315,7 +352,8 @@ class HttpResponse:
     """
 
     __slots__ = (
-        "_answer", "_pool", "_transport", "cancelled_before", "due", "headers", "is_late", "request", "status", "task",
+        "_answer", "_pool", "_transport", "cancelled_before", "due", "headers", "is_late", "request", "status",
+        "task", "upgraded",
     )  # fmt: skip
 
     _answer: aiohttp.ClientResponse
@@ -330,6 +368,8 @@ class HttpResponse:
         self.request = request
         self.due = inf
         self.is_late = False
+        # Of a request for an upgrade: the WebSocket, or the body of a refusal.
+        self.upgraded: aiohttp.ClientWebSocketResponse | bytes | None = None
 
     def settle(self, error: BaseException | None) -> None:
         """Raise TransportError for the cancellation of a late request, unless others have cancelled it as well."""
@@ -348,12 +388,18 @@ class HttpResponse:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release the connection; one whose answer was not read to its end is closed."""
-        if self._pool.leave(self, self._answer):
-            await self._pool.session.close()
+        try:
+            if isinstance(self.upgraded, aiohttp.ClientWebSocketResponse):
+                await self.upgraded.close()
+        finally:
+            if self._pool.leave(self, self._answer):
+                await self._pool.session.close()
         self.settle(error)
 
     async def read(self) -> bytes:
         """Return the whole body."""
+        if isinstance(self.upgraded, bytes):
+            return self.upgraded
         try:
             return await self._answer.read()
         except _FAILURES as error:
@@ -362,8 +408,27 @@ class HttpResponse:
             self.settle(error)
             raise
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        """Yield the body line by line, as it arrives."""
+    async def send(self, message: bytes) -> None:
+        """Send a message; see `UpgradedResponse`."""
+        assert isinstance(self.upgraded, aiohttp.ClientWebSocketResponse)
+        try:
+            await self.upgraded.send_bytes(message)
+        except _FAILURES as error:
+            raise _failure(self.request, error) from error
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line, as it arrives; of a WebSocket its messages."""
+        return self._messages() if self.status == 101 else self._lines()
+
+    async def _messages(self) -> AsyncIterator[bytes]:
+        assert isinstance(self.upgraded, aiohttp.ClientWebSocketResponse)
+        async for message in self.upgraded:
+            if message.type is not aiohttp.WSMsgType.BINARY:
+                break
+            if message.data:
+                yield message.data
+
+    async def _lines(self) -> AsyncIterator[bytes]:
         next_chunk = self._answer.content.readany
         begun, size = list[bytes](), 0
         with SilenceTimer.instead_of(self._answer, self.request.idle_seconds) as silence:

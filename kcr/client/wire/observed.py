@@ -90,7 +90,7 @@ class _Exchange:
             self._answered(now() - began)
             raise
         self._answered(now() - began)
-        return self
+        return response if self.status == 101 else self
 
     def _answered(self, seconds: float) -> None:
         for one in self._observers:

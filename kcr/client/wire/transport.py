@@ -62,6 +62,18 @@ class Response(Protocol):
         ...
 
 
+class UpgradedResponse(Response, Protocol):
+    """The answer 101 to a request with the header `upgrade: websocket`: `lines` yields the messages of the server."""
+
+    async def send(self, message: bytes) -> None:
+        """Send a message, once the server has taken enough of those before.
+
+        Raises:
+            TransportError: The connection is over.
+        """
+        ...
+
+
 class Transport(Protocol):
     """Sends a request and gives its answer for as long as the context lives; one that wraps another has it as `inner`.
 

@@ -46,7 +46,8 @@ EXEMPT: Mapping[str, str] = {
             "kcr.informer.InformerHandle", "kcr.scopes.leaderelection.LeaderElector", "kcr.clusters.MemberCluster",
             "kcr.metrics.Metrics", "kcr.controller.Source", "kcr.Store", "kcr.informer.Trigger",
             "kcr.client.Credential", "kcr.client.FixedCredentials", "kcr.client.PemSource", "kcr.client.Pressure",
-            "kcr.client.Request", "kcr.dependents.Attempts", "kcr.dependents.Claimed", "kcr.dependents.Ensured",
+            "kcr.client.ExecResult", "kcr.client.ExecStream", "kcr.client.ExecStream.write", "kcr.client.Request",
+            "kcr.dependents.Attempts", "kcr.dependents.Claimed", "kcr.dependents.Ensured",
             "kcr.dependents.EnsuredChildren", "kcr.dependents.Failure", "kcr.dependents.Scaling",
             "kcr.testing.AdmissionResult", "kcr.testing.ApiServer", "kcr.workqueue.KeyState",
         ),
@@ -80,7 +81,7 @@ METHODS: Mapping[str, str] = {
     "kcr.Client": (
         "get list list_page watch create create_manifest update update_manifest apply apply_manifest patch "
         "patch_status merge_patch strategic_patch json_patch delete scale set_scale evict bind log follow_log "
-        "with_options"
+        "exec exec_stream port_forward with_options"
     ),
     "kcr.Controller": "watch declare",
     "kcr.client.HttpTransport": "",

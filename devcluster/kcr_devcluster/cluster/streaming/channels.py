@@ -10,10 +10,10 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/util/proxy/websocket.go.
 import asyncio
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSMessage, WSMsgType
 
 from kcr_devcluster.apiserver.http.pods.pod_streams import V5
 from kcr_devcluster.apiserver.protocol.responses import PodStream
@@ -38,6 +38,26 @@ class StreamChannel(IntEnum):
     ERROR = 3
     RESIZE = 4
     CLOSE = 255
+
+
+class ServerSocket(Protocol):
+    """The server's end of a connection: a WebSocket of aiohttp, or a pipe inside the process."""
+
+    async def receive(self) -> WSMessage:
+        """Wait for a message of the client, or for its end."""
+        ...
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a message.
+
+        Raises:
+            ConnectionError: The client has disconnected.
+        """
+        ...
+
+    async def pong(self) -> None:
+        """Send a sign of life."""
+        ...
 
 
 class _Size(msgspec.Struct, frozen=True):
@@ -74,7 +94,7 @@ class MessageBuffer:
 class Channels:
     """The streams of a command, on the server's side of a WebSocket."""
 
-    def __init__(self, socket: web.WebSocketResponse, stream: PodStream) -> None:
+    def __init__(self, socket: ServerSocket, stream: PodStream) -> None:
         """Take a WebSocket that is open.
 
         Args:

@@ -15,8 +15,9 @@ from kcr_devcluster.apiserver.http.pods.pod_streams import TUNNEL, V5
 from kcr_devcluster.apiserver.protocol.responses import PodStream, internal
 from kcr_devcluster.cluster.node.commands import CommandError, ContainerCommand
 from kcr_devcluster.cluster.node.runtime import RunningContainer
-from kcr_devcluster.cluster.streaming.channels import MAX_MESSAGE_BYTES, Channels
+from kcr_devcluster.cluster.streaming.channels import MAX_MESSAGE_BYTES, Channels, ServerSocket
 from kcr_devcluster.cluster.streaming.forwarding import Forwarder
+from kcr_devcluster.cluster.streaming.pipes import Pipe
 from kcr_devcluster.cluster.streaming.port_channels import forward_ports
 from kcr_devcluster.cluster.streaming.tunnel import forward_tunnel
 
@@ -45,6 +46,18 @@ class PodStreams:
         """End all connections."""
         self._closing.set()
 
+    def refusal(self, stream: PodStream) -> str:
+        """Return why a connection is refused before its upgrade, in the kubelet's words; empty for none.
+
+        Args:
+            stream: The target of the connection.
+        """
+        containers = self._running_containers(stream.key, stream.uid)
+        if stream.subresource == "portforward":
+            return "" if containers else f'pod not found ("{stream.key.name}_{stream.key.namespace}")'
+        # With version 5, the API server upgrades the connection before it asks the kubelet.
+        return "" if stream.container in containers or stream.protocol == V5 else _missing(stream)
+
     async def serve(self, request: web.BaseRequest, stream: PodStream) -> web.StreamResponse:
         """Upgrade a connection, and serve it to its end.
 
@@ -52,51 +65,69 @@ class PodStreams:
             request: The request; the API server has accepted it.
             stream: The target of the connection: a container to exec in or attach to, or ports.
         """
-        containers = self._running_containers(stream.key, stream.uid)
-        if stream.subresource == "portforward":
-            if not containers:
-                return _refusal(f'pod not found ("{stream.key.name}_{stream.key.namespace}")')
-            return await self._forward(request, stream)
-        container, missing = containers.get(stream.container), f'container not found ("{stream.container}")'
-        # With version 5, the API server upgrades the connection before it asks the kubelet.
-        if container is None and stream.protocol != V5:
-            return _refusal(missing)
-        async with self._websocket(request, stream.protocol) as socket:
-            channels = Channels(socket, stream)
-            await channels.greet()
-            if container is None:
-                status: Status | None = _failure(f"unable to upgrade connection: {missing}")
-            else:
-                status = await self._until_disconnected(channels.receive(), _run(container, channels, stream))
-            if status is not None:
-                await channels.send_status(status)
-        return socket
-
-    async def _forward(self, request: web.BaseRequest, stream: PodStream) -> web.StreamResponse:
-        def is_running() -> bool:
-            return bool(self._running_containers(stream.key, stream.uid))
-
-        forwarder = Forwarder(stream.key, stream.uid, is_running)
-        async with self._websocket(request, stream.protocol) as socket:
-            if stream.protocol == TUNNEL:
-                await self._until_disconnected(forward_tunnel(socket, forwarder))
-            else:
-                await self._until_disconnected(forward_ports(socket, forwarder, stream.ports))
-        return socket
-
-    @asynccontextmanager
-    async def _websocket(self, request: web.BaseRequest, protocol: str) -> AsyncIterator[web.WebSocketResponse]:
+        if refusal := self.refusal(stream):
+            # The API server passes it on.
+            return web.Response(status=500, text=f"{refusal}\n")
         socket = web.WebSocketResponse(
-            protocols=(protocol,) if protocol else (),
+            protocols=(stream.protocol,) if stream.protocol else (),
             max_msg_size=MAX_MESSAGE_BYTES,
             timeout=_CLOSE_SECONDS,
             compress=False,
         )
         await socket.prepare(request)
         with suppress(ConnectionError):
-            yield socket
+            await self._serve(socket, stream)
             code = WSCloseCode.GOING_AWAY if self._closing.is_set() else WSCloseCode.OK
             await socket.close(code=code)
+        return socket
+
+    @asynccontextmanager
+    async def connect(self, stream: PodStream) -> AsyncIterator[Pipe]:
+        """Serve a connection inside the process for as long as the context lives.
+
+        Args:
+            stream: The target of the connection, which is not refused.
+        """
+        pipe, failure = Pipe(), None
+
+        async def serve() -> None:
+            await self._serve(pipe, stream)
+            await pipe.end()
+
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(serve())
+            try:
+                yield pipe
+            except Exception as error:  # of the client: the group would wrap it
+                failure = error
+            serving.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _serve(self, socket: ServerSocket, stream: PodStream) -> None:
+        containers = self._running_containers(stream.key, stream.uid)
+        if stream.subresource == "portforward":
+            await self._forward(socket, stream)
+            return
+        container = containers.get(stream.container)
+        channels = Channels(socket, stream)
+        await channels.greet()
+        if container is None:
+            status: Status | None = _failure(f"unable to upgrade connection: {_missing(stream)}")
+        else:
+            status = await self._until_disconnected(channels.receive(), _run(container, channels, stream))
+        if status is not None:
+            await channels.send_status(status)
+
+    async def _forward(self, socket: ServerSocket, stream: PodStream) -> None:
+        def is_running() -> bool:
+            return bool(self._running_containers(stream.key, stream.uid))
+
+        forwarder = Forwarder(stream.key, stream.uid, is_running)
+        if stream.protocol == TUNNEL:
+            await self._until_disconnected(forward_tunnel(socket, forwarder))
+        else:
+            await self._until_disconnected(forward_ports(socket, forwarder, stream.ports))
 
     async def _until_disconnected(
         self, connection: Coroutine[None, None, None], command: Coroutine[None, None, Status] | None = None
@@ -145,6 +176,5 @@ def _failure(message: str) -> Status:
     return {name: value for name, value in internal(message).status().items() if name not in ("kind", "apiVersion")}
 
 
-def _refusal(message: str) -> web.Response:
-    """Return a response of the kubelet's, which the API server passes on."""
-    return web.Response(status=500, text=f"{message}\n")
+def _missing(stream: PodStream) -> str:
+    return f'container not found ("{stream.container}")'

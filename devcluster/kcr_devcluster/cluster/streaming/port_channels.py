@@ -10,16 +10,16 @@ import asyncio
 import struct
 from collections.abc import Sequence
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSMsgType
 
-from kcr_devcluster.cluster.streaming.channels import MessageBuffer
+from kcr_devcluster.cluster.streaming.channels import MessageBuffer, ServerSocket
 from kcr_devcluster.cluster.streaming.forwarding import Forwarder
 
 
 class _PortChannel:
     """One connection of a client, as a stream of bytes."""
 
-    def __init__(self, socket: web.WebSocketResponse, number: int) -> None:
+    def __init__(self, socket: ServerSocket, number: int) -> None:
         self._socket = socket
         self.number = number
         self.received = MessageBuffer()
@@ -35,7 +35,7 @@ class _PortChannel:
         await self._socket.send_bytes(bytes([self.number + 1]) + data)
 
 
-async def forward_ports(socket: web.WebSocketResponse, forwarder: Forwarder, ports: Sequence[int]) -> None:
+async def forward_ports(socket: ServerSocket, forwarder: Forwarder, ports: Sequence[int]) -> None:
     """Serve a WebSocket until its client closes it, or the last of its connections is over.
 
     Args:
@@ -56,7 +56,7 @@ async def forward_ports(socket: web.WebSocketResponse, forwarder: Forwarder, por
             task.cancel()
 
 
-async def _receive(socket: web.WebSocketResponse, channels: dict[int, _PortChannel]) -> None:
+async def _receive(socket: ServerSocket, channels: dict[int, _PortChannel]) -> None:
     while (message := await socket.receive()).type == WSMsgType.BINARY:
         channel = channels.get(message.data[0]) if message.data else None
         if channel is not None and not channel.is_over and len(message.data) > 1:

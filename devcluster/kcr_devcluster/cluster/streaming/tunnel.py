@@ -9,9 +9,10 @@ kubernetes/staging/src/k8s.io/client-go/tools/portforward/{portforward,tunneling
 
 import asyncio
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSMsgType
 
 from kcr.log import get_logger
+from kcr_devcluster.cluster.streaming.channels import ServerSocket
 from kcr_devcluster.cluster.streaming.forwarding import Forwarder
 from kcr_devcluster.cluster.streaming.spdy.connection import SPDYConnection, SPDYStream
 from kcr_devcluster.cluster.streaming.spdy.headers import SPDYError
@@ -23,7 +24,7 @@ _MAX_UNPAIRED = 1_000
 _log = get_logger()
 
 
-async def forward_tunnel(socket: web.WebSocketResponse, forwarder: Forwarder) -> None:
+async def forward_tunnel(socket: ServerSocket, forwarder: Forwarder) -> None:
     """Serve a WebSocket until its client closes it.
 
     Args:
