@@ -11,10 +11,11 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from kcr.api.batch import Job
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource, controller_of, is_controlled_by
 from kcr.api.pods import is_terminal
-from kcr.api.scheduling import PodGroup, Workload
+from kcr.api.scheduling import PodGroup, PodGroupTemplate, Workload
 from kcr.client.discovery import served_kinds
 from kcr.controller import OwnWrites
 from kcr.controllers.job.decisions.gang import (
@@ -24,11 +25,15 @@ from kcr.controllers.job.decisions.gang import (
     is_grouped,
     is_made_from,
     is_new,
+    parent_of,
     pod_group_of,
+    policy_of,
     refers_to,
     state_text,
+    template_of,
     workload_of,
 )
+from kcr.controllers.job.decisions.lifecycle import SUSPENDED
 from kcr.controllers.job.decisions.plan import Snapshot
 from kcr.errors import AlreadyExistsError, KcrError, NotFoundError
 from kcr.events import EventRecorder
@@ -76,18 +81,19 @@ class Gangs(Handler[PodGroup]):
         if not is_grouped(job, served.version):
             return ""
         workload = await self._workload(seen, served)
-        if workload is None or len(workload.spec.pod_group_templates) != 1 or not is_controlled_by(workload, job):
+        template = template_of(workload, job, served.version) if workload is not None else None
+        if workload is None or template is None:
             return ""
         if job.spec.suspend and served.version.is_explicit:
             await self._drop(job, workload, served)
             return ""
-        group = await self._group(seen, workload, served)
+        group = await self._group(seen, workload, template, served)
         if group is None or not is_controlled_by(group, job):
             return ""
         if group.metadata.deletion_timestamp is not None:
             return None
         if served.version.is_explicit:
-            await self._resize(job, workload, group, served)
+            await self._resize(job, workload, template, group, served)
         return group.metadata.name
 
     def text(self, job: Job, pods: Sequence[Pod]) -> str:
@@ -114,8 +120,8 @@ class Gangs(Handler[PodGroup]):
 
     async def _workload(self, seen: Snapshot, served: _Served) -> Workload | None:
         job = seen.job
-        found = [one for one in served.workloads.list(job.metadata.namespace) if refers_to(one, job)]
-        if found:
+        found = [one for one in served.workloads.list(job.metadata.namespace) if refers_to(one, job, served.version)]
+        if found or parent_of(job, served.version) is not None:
             return found[0] if len(found) == 1 else None
         if not is_new(job, has_pods=bool(seen.pods)):
             return None
@@ -125,15 +131,24 @@ class Gangs(Handler[PodGroup]):
             self._recorder.event(job, "Normal", "WorkloadCreated", message)
         return made
 
-    async def _group(self, seen: Snapshot, workload: Workload, served: _Served) -> PodGroup | None:
-        job = seen.job
+    async def _group(
+        self, seen: Snapshot, workload: Workload, template: PodGroupTemplate, served: _Served
+    ) -> PodGroup | None:
+        job, has_parent = seen.job, parent_of(seen.job, served.version) is not None
         found = [one for one in served.groups.list(job.metadata.namespace) if is_made_from(one, workload)]
+        if has_parent:
+            # The Jobs of a parent have a group each.
+            found = [one for one in found if is_controlled_by(one, job)]
         if found:
             return found[0] if len(found) == 1 else None
         # Pods that have none keep none: a group of its own would hold back the others.
         if served.version.is_explicit and not all(map(is_terminal, seen.pods)):
             return None
-        return (await self._ensure(job, pod_group_of(job, workload, served.version), served.groups))[0]
+        # A Workload that came after the Job has begun changes nothing.
+        was_suspended = find_condition(job.status.conditions, SUSPENDED) is not None
+        if has_parent and not (was_suspended or is_new(job, has_pods=bool(seen.pods))):
+            return None
+        return (await self._ensure(job, pod_group_of(job, workload, template, served.version), served.groups))[0]
 
     async def _drop(self, job: Job, workload: Workload, served: _Served) -> None:
         """Delete the group of a suspended Job; a finalizer holds it until its pods have ended."""
@@ -143,10 +158,12 @@ class Gangs(Handler[PodGroup]):
                 with suppress(NotFoundError):
                     await self._client.delete(type(group), group.key, uid=group.metadata.uid)
 
-    async def _resize(self, job: Job, workload: Workload, group: PodGroup, served: _Served) -> None:
+    async def _resize(
+        self, job: Job, workload: Workload, template: PodGroupTemplate, group: PodGroup, served: _Served
+    ) -> None:
         """Write a changed size of the gang to its Workload and its group; all other fields are immutable."""
-        template = workload.spec.pod_group_templates[0]
-        wanted = gang_size(workload_of(job, served.version).spec.pod_group_templates[0].scheduling_policy)
+        has_parent = parent_of(job, served.version) is not None
+        wanted = gang_size(template.scheduling_policy if has_parent else policy_of(job, served.version))
         if wanted is None:
             return
         if gang_size(template.scheduling_policy) not in (wanted, None):

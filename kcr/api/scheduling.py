@@ -40,15 +40,21 @@ class TypedLocalReference(Object):
     name: str = ""
 
 
-class PodGroupTemplate(Object):
-    """The template of one kind of a workload's groups."""
+class PodGroupOptions(Object):
+    """What a template and the group that is made of it have in common."""
 
-    name: str = ""
     scheduling_policy: PodGroupSchedulingPolicy | None = None
     scheduling_constraints: Mapping[str, Any] | None = None
     # A word in v1alpha2.
     disruption_mode: Mapping[str, Any] | str | None = None
     resource_claims: tuple[Mapping[str, Any], ...] = ()
+    priority_class_name: str = ""
+
+
+class PodGroupTemplate(PodGroupOptions):
+    """The template of one kind of a workload's groups."""
+
+    name: str = ""
 
 
 class WorkloadSpec(Object):
@@ -88,16 +94,11 @@ class WorkloadReference(Object):
     template_name: str = ""
 
 
-class PodGroupSpec(Object):
+class PodGroupSpec(PodGroupOptions):
     """Where a group comes from, by one of two fields, and its policy."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     workload_ref: WorkloadReference | None = None
-    scheduling_policy: PodGroupSchedulingPolicy | None = None
-    scheduling_constraints: Mapping[str, Any] | None = None
-    # A word in v1alpha2.
-    disruption_mode: Mapping[str, Any] | str | None = None
-    resource_claims: tuple[Mapping[str, Any], ...] = ()
 
 
 class PodGroupStatus(Object):

@@ -3,7 +3,7 @@
 Alpha, and off unless the gates `GenericWorkload` and `WorkloadWithJob` are on. Whatever does not fit, such as a
 Workload that another client created, leaves the Job to be scheduled as any other.
 
-Source: kubernetes/pkg/controller/job/job_scheduling_manager.go (WorkloadWithJob); job-controller §35; KEP-5547.
+Source: kubernetes/pkg/controller/job/job_scheduling_manager.go ; job-controller §35; KEP-5547, KEP-6089.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobSchedulingConfiguration, is_indexed
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
-from kcr.api.meta import ObjectMeta, OwnerReference, controller_of, controller_reference
+from kcr.api.meta import ObjectMeta, OwnerReference, controller_of, controller_reference, is_controlled_by
 from kcr.api.pods import is_active
 from kcr.api.scheduling import (
     BasicSchedulingPolicy,
@@ -23,6 +23,7 @@ from kcr.api.scheduling import (
     BetaWorkload,
     GangSchedulingPolicy,
     PodGroup,
+    PodGroupOptions,
     PodGroupSchedulingPolicy,
     PodGroupSpec,
     PodGroupTemplate,
@@ -36,6 +37,8 @@ from kcr.api.scheduling import (
 from kcr.controllers.job.decisions.lifecycle import SUSPENDED
 from kcr.controllers.job.decisions.pod_template import names_group
 
+# Names the template in the Workload of a Job's controller, which leaves the group to the controller of Jobs.
+GROUP_TEMPLATE = "scheduling.k8s.io/group-template-name"
 MAX_NAME = 253
 HASH_LENGTH = 10
 # The names of templates are labels in v1beta1.
@@ -68,12 +71,17 @@ def is_grouped(job: Job, version: GangVersion) -> bool:
     """Return whether the pods of a Job get a group, by this version.
 
     With an explicit policy those of all Jobs do, unless their template names one, or the Job belongs to a controller
-    that sees to it; a CronJob does not.
+    that sees to it.
     """
     if not version.is_explicit:
         return is_gang(job)
+    return not names_group(job) and (parent_of(job, version) is None or GROUP_TEMPLATE in job.metadata.annotations)
+
+
+def parent_of(job: Job, version: GangVersion) -> OwnerReference | None:
+    """Return the controller whose Workload is the Job's; None where the Job, as one of a CronJob, has its own."""
     owner = controller_of(job.metadata)
-    return not names_group(job) and (owner is None or owner.kind == "CronJob")
+    return owner if version.is_explicit and owner is not None and owner.kind != "CronJob" else None
 
 
 def policy_of(job: Job, version: GangVersion) -> PodGroupSchedulingPolicy:
@@ -158,16 +166,27 @@ def _template_name(job: Job, version: GangVersion) -> str:
     return f"{name.replace('.', '-')[: _MAX_LABEL - len(suffix)] if version.is_explicit else name}{suffix}"
 
 
-def pod_group_of(job: Job, workload: Workload, version: GangVersion = ALPHA) -> PodGroup:
-    """Return the group that is made of a Workload's only template."""
-    template, name = workload.spec.pod_group_templates[0], workload.metadata.name
+def template_of(workload: Workload, job: Job, version: GangVersion) -> PodGroupTemplate | None:
+    """Return the template of a Job's group in the Workload that refers to it; None where that has none for it."""
+    templates = workload.spec.pod_group_templates
+    if parent_of(job, version) is None:
+        return templates[0] if len(templates) == 1 and is_controlled_by(workload, job) else None
+    return next((one for one in templates if one.name == job.metadata.annotations.get(GROUP_TEMPLATE)), None)
+
+
+def pod_group_of(job: Job, workload: Workload, template: PodGroupTemplate, version: GangVersion = ALPHA) -> PodGroup:
+    """Return the group that is made of a template of a Workload."""
+    name = workload.metadata.name
     room = MAX_NAME - HASH_LENGTH - 2
     # Each part gets half of the room, and the rest of the other half.
     first = name[: max(room // 2, room - len(template.name))]
     second = template.name[: room - len(first)]
-    owner = OwnerReference(
-        api_version=version.workload.resource.api_version, kind="Workload", name=name, uid=workload.metadata.uid
-    )
+    owners = [controller_reference(job)]
+    if parent_of(job, version) is None:
+        kind = version.workload.resource
+        owners.append(
+            OwnerReference(api_version=kind.api_version, kind="Workload", name=name, uid=workload.metadata.uid)
+        )
     if version.is_explicit:
         made_from = PodGroupSpec(workload_ref=WorkloadReference(workload_name=name, template_name=template.name))
     else:
@@ -177,23 +196,21 @@ def pod_group_of(job: Job, workload: Workload, version: GangVersion = ALPHA) -> 
         metadata=ObjectMeta(
             name=f"{first}-{second}-{_hash(job.metadata.uid)}",
             namespace=job.metadata.namespace,
-            owner_references=(controller_reference(job), owner),
+            owner_references=tuple(owners),
         ),
-        spec=replace(
-            made_from,
-            scheduling_policy=template.scheduling_policy,
-            scheduling_constraints=template.scheduling_constraints,
-            disruption_mode=template.disruption_mode,
-            resource_claims=template.resource_claims,
-        ),
+        spec=replace(made_from, **{field: getattr(template, field) for field in PodGroupOptions.__struct_fields__}),
     )
 
 
-def refers_to(workload: Workload, job: Job) -> bool:
-    """Return whether a Workload says that it is about a Job of this name."""
-    reference = workload.spec.controller_ref
-    about = (reference.api_group, reference.kind, reference.name) if reference is not None else None
-    return about == ("batch", Job.resource.kind, job.metadata.name)
+def refers_to(workload: Workload, job: Job, version: GangVersion = ALPHA) -> bool:
+    """Return whether a Workload says that it is about a Job of this name, or about its parent."""
+    reference, parent = workload.spec.controller_ref, parent_of(job, version)
+    if reference is None:
+        return False
+    wanted = ("batch", Job.resource.kind, job.metadata.name)
+    if parent is not None:
+        wanted = (parent.api_version.rpartition("/")[0], parent.kind, parent.name)
+    return (reference.api_group, reference.kind, reference.name) == wanted
 
 
 def is_made_from(group: PodGroup, workload: Workload) -> bool:

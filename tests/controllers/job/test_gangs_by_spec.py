@@ -11,8 +11,19 @@ import pytest_asyncio
 
 from kcr.api.batch import Job
 from kcr.api.core import Event, Node
-from kcr.api.meta import Key
-from kcr.api.scheduling import BetaPodGroup, BetaWorkload, PodGroup, PodGroupSpec
+from kcr.api.meta import Key, ObjectMeta
+from kcr.api.scheduling import (
+    BasicSchedulingPolicy,
+    BetaPodGroup,
+    BetaWorkload,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PodGroupTemplate,
+    TypedLocalReference,
+    WorkloadSpec,
+)
 from kcr.client import Client, Transport
 from kcr.controllers.job.explanation import ManagedJob, explain_job
 from kcr.feature_gates import read_gates
@@ -168,6 +179,73 @@ async def test_job_created_suspended_gets_its_group_when_it_is_resumed(
         await cluster.client.merge_patch(Job, KEY, {"spec": {"suspend": False}})
         await finished(cluster.client)
         assert None not in await groups_of_pods(cluster.client)
+
+
+def delegated() -> dict[str, Any]:
+    """A Job whose parent has a Workload, and leaves the group to the controller of Jobs."""
+    wanted = manifest(parallelism=2, completions=2)
+    wanted["metadata"]["annotations"] = {"scheduling.k8s.io/group-template-name": "workers"}
+    wanted["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "train", "uid": "u", "controller": True}
+    ]
+    return wanted
+
+
+async def create_parents(client: Client, size: int) -> None:
+    gang = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=size))
+    templates = (
+        PodGroupTemplate(name="leader", scheduling_policy=PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy())),
+        PodGroupTemplate(name="workers", scheduling_policy=gang),
+    )
+    about = TypedLocalReference(api_group="apps", kind="Deployment", name="train")
+    spec = WorkloadSpec(controller_ref=about, pod_group_templates=templates)
+    await client.create(BetaWorkload(metadata=ObjectMeta(name="train", namespace="default"), spec=spec))
+
+
+async def test_group_of_a_job_is_made_of_the_template_that_its_parent_names(kcr_clock: VirtualClock) -> None:
+    """Source: KEP-5547, managePodGroupOnly; KEP-6089, Downward Mapping Annotations."""
+    async with served(kcr_clock, gc=False) as cluster:
+        client = cluster.client
+        await create_parents(client, 2)
+        async with job_controller(cluster, kcr_clock, feature_gates=GATES):
+            await create(client, delegated())
+            await kcr_clock.advance(5)
+            group = await the_group(client)
+            assert size_of(group) == 2
+            reference = group.spec.workload_ref
+            assert reference is not None
+            assert (reference.workload_name, reference.template_name) == ("train", "workers")
+            assert [owner.kind for owner in group.metadata.owner_references] == ["Job"]
+            assert await groups_of_pods(client) == [{"podGroupName": group.metadata.name}] * 2
+            await finished(client)
+            assert [one.metadata.name for one in await client.list(BetaWorkload)] == ["train"]
+
+
+async def test_size_of_a_gang_follows_the_template_of_the_parent(kcr_clock: VirtualClock) -> None:
+    async with served(kcr_clock, gc=False) as cluster:
+        client = cluster.client
+        await create_parents(client, 2)
+        async with job_controller(cluster, kcr_clock, feature_gates=GATES):
+            await create(client, delegated())
+            await kcr_clock.advance(5)
+            path = "/spec/podGroupTemplates/1/schedulingPolicy/gang/minCount"
+            change = [{"op": "replace", "path": path, "value": 1}]
+            await client.json_patch(BetaWorkload, Key("default", "train"), change)
+            await client.merge_patch(Job, KEY, {"spec": {"parallelism": 1}})
+            await kcr_clock.advance(5)
+            assert size_of(await the_group(client)) == 1
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["no-workload", "workload-that-comes-late"])
+async def test_job_without_a_template_is_scheduled_as_any_other(kcr_clock: VirtualClock, late: bool) -> None:
+    async with served(kcr_clock, gc=False) as cluster, job_controller(cluster, kcr_clock, feature_gates=GATES):
+        await create(cluster.client, delegated())
+        await kcr_clock.advance(5)
+        if late:
+            await create_parents(cluster.client, 2)
+        await finished(cluster.client)
+        assert await groups_of_pods(cluster.client) == [None] * 2
+        assert await cluster.client.list(BetaPodGroup) == ()
 
 
 async def test_size_follows_the_job(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

@@ -84,7 +84,7 @@ def test_group_is_made_from_the_template() -> None:
     one = indexed(4)
     workload = workload_of(one)
     workload = replace(workload, metadata=replace(workload.metadata, uid="uid-w"))
-    group = pod_group_of(one, workload)
+    group = pod_group_of(one, workload, workload.spec.pod_group_templates[0])
     wire = json.loads(codec.encode(group))
     assert wire["spec"] == {
         "podGroupTemplateRef": {
@@ -106,7 +106,7 @@ def test_names_are_cut_to_what_the_server_takes() -> None:
     long = replace(one, metadata=replace(one.metadata, name="x" * 253))
     workload = workload_of(long)
     assert len(workload.metadata.name) == 253
-    group = pod_group_of(long, workload).metadata.name
+    group = pod_group_of(long, workload, workload.spec.pod_group_templates[0]).metadata.name
     assert len(group) == 253
     # Both parts are cut alike.
     assert abs(len(group.split("-")[0]) - group.count("x") / 2) < 10
@@ -137,7 +137,7 @@ def test_user_chooses_the_policy_in_the_newer_version(one: Job, size: int | None
     """Source: keps/sig-apps/5547-integrate-workload-with-job, Defaulting Rules."""
     template = workload_of(one, BETA).spec.pod_group_templates[0]
     assert gang_size(template.scheduling_policy) == size
-    assert gang_size(pod_group_of(one, workload_of(one, BETA), BETA).spec.scheduling_policy) == size
+    assert gang_size(pod_group_of(one, workload_of(one, BETA), template, BETA).spec.scheduling_policy) == size
 
 
 def test_other_fields_of_the_choice_are_carried_to_the_group() -> None:
@@ -146,10 +146,11 @@ def test_other_fields_of_the_choice_are_carried_to_the_group() -> None:
         scheduling_constraints=topology, disruption_mode={"all": {}}, resource_claims=({"name": "gpu"},)
     )
     one = job(scheduling=asked)
-    wire = json.loads(codec.encode(pod_group_of(one, workload_of(one, BETA), BETA)))
+    workload = workload_of(one, BETA)
+    wire = json.loads(codec.encode(pod_group_of(one, workload, workload.spec.pod_group_templates[0], BETA)))
     assert wire["apiVersion"] == "scheduling.k8s.io/v1beta1"
     assert wire["spec"] == {
-        "workloadRef": {"workloadName": workload_of(one, BETA).metadata.name, "templateName": "pi-pgt-0"},
+        "workloadRef": {"workloadName": workload.metadata.name, "templateName": "pi-pgt-0"},
         "schedulingPolicy": {"basic": {}}, "schedulingConstraints": topology, "disruptionMode": {"all": {}},
         "resourceClaims": [{"name": "gpu"}],
     }  # fmt: skip
