@@ -18,7 +18,7 @@ from tests.kit.transports import ChangedResponse
 
 pytestmark = pytest.mark.kcr_virtual
 
-DEEP = b'"managedFields":' + b'{"f:a":' * 20_000 + b"{}" + b"}" * 20_000 + b","
+DEEP = b'"managedFields":' + b'{"f:a":' * 1_000_000 + b"{}" + b"}" * 1_000_000 + b","
 Mangle = Callable[[bytes], bytes]
 MANGLED: Mapping[str, Mangle] = {
     "nested": lambda document: document.replace(b'{"name":"undecodable"', b'{%s"name":"undecodable"' % DEEP),
