@@ -1,6 +1,7 @@
 """One object that cannot be decoded harms no other: the controller goes on, and says which one it is."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,13 +19,14 @@ from tests.kit.transports import ChangedResponse
 
 pytestmark = pytest.mark.kcr_virtual
 
-DEEP = b'"managedFields":' + b'{"f:a":' * 1_000_000 + b"{}" + b"}" * 1_000_000 + b","
+DEEP = b'"managedFields":' + b'{"f:a":' * 20_000 + b"{}" + b"}" * 20_000 + b","
 Mangle = Callable[[bytes], bytes]
-MANGLED: Mapping[str, Mangle] = {
-    "nested": lambda document: document.replace(b'{"name":"undecodable"', b'{%s"name":"undecodable"' % DEEP),
+MANGLED: dict[str, Mangle] = {
     "no-utf-8": lambda document: document.replace(b'"harm":"none"', b'"harm":"\xff"'),
     "half-a-surrogate-pair": lambda document: document.replace(b'"harm":"none"', b'"harm":"\\ud800"'),
 }
+if sys.version_info < (3, 14):  # which reads it
+    MANGLED["nested"] = lambda document: document.replace(b'{"name":"undecodable"', b'{%s"name":"undecodable"' % DEEP)
 
 
 class UndecodableObjects:
