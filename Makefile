@@ -31,7 +31,7 @@ define lock
 	printf '%s\n' '-e .[$(1)]' '-e ./devcluster' | $(COMPILE) --no-emit-package kcr --no-emit-package kcr-devcluster --output-file $(2) $(3) -
 endef
 
-.PHONY: demo demo-example demo-website test tests newest lowest pythons hint soak mutate lint style types workflows clean image lock audit
+.PHONY: demo demo-example demo-website test tests newest lowest pythons kubernetes-versions hint soak mutate lint style types workflows clean image lock audit
 .PHONY: docs version release publish kind card fuzz-jobs parity clients
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
@@ -104,6 +104,14 @@ pythons: $(STAMP)
 	.venv-$$p/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster; \
 	.venv-$$p/bin/pytest -n auto --dist worksteal tests/unit tests/boundary -m "not soak"; done
 
+# The tests of the API as the newest Kubernetes that is served, and those of kubectl as each version of both: for Linux on x86-64.
+kubernetes-versions: $(STAMP)
+	KCR_KUBERNETES_VERSION=1.37 $(BIN)/pytest -n auto --dist worksteal -m "not soak" tests/apiserver tests/controllers tests/runtime tests/unit
+	@$(BIN)/python -m tools.kubectls .venv-kubectls
+	@set -e; for served in 1.36 1.37; do for kubectl in .venv-kubectls/*; do echo "Kubernetes $$served, kubectl $${kubectl##*/}"; \
+	PATH=$(CURDIR)/$$kubectl:$$PATH KCR_KUBERNETES_VERSION=$$served \
+	$(BIN)/pytest -n auto -m "soak or not soak" tests/e2e/test_kubectl*.py; done; done
+
 hint:
 	@echo "make: everything takes some seven minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
@@ -112,6 +120,7 @@ soak: $(STAMP) $(DOCS_STAMP)
 	@$(MAKE) --no-print-directory newest
 	@$(MAKE) --no-print-directory lowest
 	@$(MAKE) --no-print-directory pythons
+	@$(MAKE) --no-print-directory kubernetes-versions
 
 # Changes one place of the code at a time, and looks whether a test notices: KCR_MUTANTS=215, KCR_MUTATE_SEED=0, KCR_MUTATE_JOBS=1.
 mutate: $(STAMP)

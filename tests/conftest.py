@@ -15,7 +15,8 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from kcr.app.logs import configure_logs
-from tests.kit.environment import set_aside
+from kcr_devcluster import versions
+from tests.kit.environment import set_aside, setting
 
 if TYPE_CHECKING:
     from tests.kit.traces import Traces
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 pytest_plugins = ("pytester",)
 
 set_aside(os.environ)
+# The version that servers have where a test names none: `make kubernetes-versions` runs the tests of the API on each.
+# Set before the modules that take it as a default are imported.
+versions.DEFAULT = next(one for one in versions.VERSIONS if one == setting("KCR_KUBERNETES_VERSION", versions.DEFAULT))
 # Bytecode is kept, whatever the environment says. Without it each of the hundreds of processes that tests start
 # compiles kcr again, a third of the time that it takes to start, and each worker rewrites the asserts of all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

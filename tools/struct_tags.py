@@ -16,7 +16,7 @@ which the published schema does not have:
 Types and fields are those of the published schema; the table has one line per type, and its first line tells where it
 comes from. The fields that are new or another in the next version stand below `later`.
 
-Source: types.go and types_jsonschema.go in the three repositories.
+Source: types.go, types_jsonschema.go and group_version.go in the three repositories.
 """
 
 import hashlib
@@ -81,7 +81,7 @@ def _table(types: Types, folders: list[Path]) -> dict[str, str]:
 
 def _structs(folder: Path) -> Iterator[tuple[str, list[_Tags]]]:
     """Yield the structs of all stable packages by the names of the published schema, such as `core.v1.Pod`."""
-    for path in sorted(folder.rglob("types*.go")):
+    for path in sorted((*folder.rglob("types*.go"), *folder.rglob("group_version.go"))):
         package = ".".join(path.parent.parts[-2:])
         for name, body in _STRUCT.findall(path.read_text()):
             yield f"{package}.{name}", [_Tags(*found) for found in _FIELD.findall(body)]

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.loop import VirtualClock
+from kcr_devcluster.versions import DEFAULT, VERSIONS
 from tests.kit.api import Api
 from tests.kit.webhooks import Webhooks
 
@@ -17,10 +18,13 @@ async def bare(request: pytest.FixtureRequest, kcr_clock: VirtualClock) -> Async
     """Give a cluster without a node.
 
     It has controllers for garbage, namespaces, quotas and budgets where the mark `collects` asks for them: they take
-    three quarters of a test's time.
+    three quarters of a test's time. The mark `recorded` makes it the version that answers were recorded from.
     """
-    collects = request.node.get_closest_marker("collects") is not None
-    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, gc=collects) as cluster:
+    collects, recorded = (request.node.get_closest_marker(one) is not None for one in ("collects", "recorded"))
+    version = VERSIONS[0] if recorded else DEFAULT
+    async with EmbeddedCluster(
+        clock=kcr_clock, random=random.Random(0), runtime=None, gc=collects, kubernetes_version=version
+    ) as cluster:
         yield cluster
 
 

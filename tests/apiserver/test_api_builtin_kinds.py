@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kcr_devcluster.versions import DEFAULT
 from tests.kit.api import TABLE, Api
 
 pytestmark = pytest.mark.kcr_virtual
@@ -92,7 +93,8 @@ async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_cloc
 async def test_constant_defaults_of_the_kind_are_set(api: Api) -> None:
     spec = (await api.post(STATEFUL_SETS, stateful_set(revisionHistoryLimit=0)))["spec"]
     found = [spec[name] for name in ("replicas", "updateStrategy", "revisionHistoryLimit", "podManagementPolicy")]
-    assert found == [1, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}, 0, "OrderedReady"]
+    rolling = {"partition": 0} if DEFAULT == "1.36" else {"partition": 0, "maxUnavailable": 1}
+    assert found == [1, {"type": "RollingUpdate", "rollingUpdate": rolling}, 0, "OrderedReady"]
 
 
 CONTROLLER = {

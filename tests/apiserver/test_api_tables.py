@@ -24,6 +24,7 @@ def columns(table: Any) -> str:
     return ",".join(one["name"] + "*" * one["priority"] for one in table["columnDefinitions"])
 
 
+@pytest.mark.recorded
 async def test_lists_have_the_columns_of_a_real_server(api: Api) -> None:
     recorded = msgspec.yaml.decode((Path(__file__).parent / "recordings" / "columns.yaml").read_bytes())
     found = {path: await api.get(path, accept=TABLE) for path in recorded if path not in NOT_SERVED}

@@ -15,6 +15,7 @@ from kcr.errors import ConfigError
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.loop import VirtualClock
+from kcr_devcluster.versions import DEFAULT
 from tests.kit import conversion_webhooks
 from tests.kit.api import Api, config_map, job, pod
 from tests.kit.conversion_webhooks import V1, V2
@@ -170,7 +171,8 @@ async def test_kinds_of_the_caller_are_brought_up_to_date(start: Start, tmp_path
 
 
 async def test_kind_that_is_not_served_for_a_while_keeps_its_objects(start: Start) -> None:
-    path = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+    served = "v1alpha2" if DEFAULT == "1.36" else "v1alpha3"
+    path = f"/apis/scheduling.k8s.io/{served}/namespaces/default/podgroups"
     group = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"basic": {}}}}
     async with start(gangs=True) as (_, api):
         await api.post(path, group)

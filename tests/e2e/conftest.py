@@ -14,16 +14,18 @@ from kcr.clock import SystemClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.options import ServiceAccounts
 from tests.e2e.processes import ROOT, Running, Serve, Start
+from tests.kit.environment import setting
 from tests.kit.harness import job_controller
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Mapping[str, str]:
-    """Nothing of the developer's own: no kubeconfig, an empty home."""
+    """Nothing of the developer's own: no kubeconfig, an empty home. `kcr dev` serves the version of the other tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("KCR_", "KUBE", "XDG_"))}
     home = tmp_path / "home"
     home.mkdir()
-    return {**kept, "HOME": str(home)}
+    version = setting("KCR_KUBERNETES_VERSION")
+    return {**kept, "HOME": str(home), **({"KCR_KUBERNETES_VERSION": version} if version else {})}
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ async def tour(kubectl: Kubectl) -> None:
     assert "Completed" in listed
     assert (await kubectl("logs job/pi")).startswith("3.14159265358979")
     assert await kubectl("apply -f examples/pi-python.yaml") == "job.batch/pi unchanged\n"
-    assert await kubectl("delete job pi") == 'job.batch "pi" deleted\n'
+    assert (await kubectl("delete job pi")).startswith('job.batch "pi" deleted')  # from 1.34 on with its namespace
     await kubectl("wait --for=delete pod --selector=batch.kubernetes.io/job-name=pi --timeout=60s")
     assert (await kubectl("get pods")).startswith("No resources found")
 

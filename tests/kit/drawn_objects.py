@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kcr_devcluster.apiserver.schema.builtin import type_facts
+from kcr_devcluster.versions import DEFAULT
 
 _TABLE = msgspec.json.decode((resources.files("kcr_devcluster.apiserver.schema") / "kubernetes.json").read_bytes())
 # The types of all built-in kinds of the oldest version by apiVersion and kind, such as `batch/v1 Job`.
@@ -39,31 +40,37 @@ def fields_of(type_name: str) -> dict[str, str]:
     return {name: one.type.rpartition("]")[2] for name, one in found.items()}
 
 
-def builtin_object(type_name: str, random: Random, *, depth: int = 0) -> dict[str, Any]:
-    """Return an object of a built-in type, all of whose fields the type has; lists and maps in it are not empty."""
+def builtin_object(type_name: str, random: Random, *, depth: int = 0, version: str = DEFAULT) -> dict[str, Any]:
+    """Return an object of a built-in type, all of whose fields the type has; lists and maps in it are not empty.
+
+    Args:
+        type_name: The type.
+        random: The source of its values.
+        depth: How deep it is in another one: the deeper, the fewer fields it has.
+        version: The version of Kubernetes whose fields it has, `ALL` for those of all.
+    """
     if type_name == "meta.v1.ObjectMeta":
         return {"name": "a", "labels": {"k": "v"}, "creationTimestamp": "2026-01-01T00:00:00Z"}
     found = {}
-    for name, facts in _TABLE["types"][type_name].items():
-        needed = not isinstance(facts, str) and facts.get("required")
-        if needed or depth == 0 or random.random() < 2 / (depth + 2):
-            found[name] = _builtin_value(facts if isinstance(facts, str) else facts["type"], random, depth)
+    for name, facts in type_facts(type_name, version).items():
+        if facts.required or depth == 0 or random.random() < 2 / (depth + 2):
+            found[name] = _builtin_value(facts.type, random, depth, version)
     if type_name == "apiextensions.v1.JSONSchemaProps":
         # The table has no types that are one thing or another.
         found |= {name: random.choice(_SCHEMA_OR[name]) for name in _SCHEMA_OR if name in found}
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _builtin_value(written: str, random: Random, depth: int) -> Any:
+def _builtin_value(written: str, random: Random, depth: int, version: str) -> Any:
     if written.startswith("[]"):
-        items = [_builtin_value(written[2:], random, depth + 1) for _ in range(random.randint(1, 2))]
+        items = [_builtin_value(written[2:], random, depth + 1, version) for _ in range(random.randint(1, 2))]
         return None if None in items else items
     if written.startswith("map[string]"):
-        value = _builtin_value(written.removeprefix("map[string]"), random, depth + 1)
+        value = _builtin_value(written.removeprefix("map[string]"), random, depth + 1, version)
         return None if value is None else {"k": value}
     if written in _SCALARS:
         return random.choice(_SCALARS[written])
-    return builtin_object(written, random, depth=depth + 1) if depth < _DEEPEST else None
+    return builtin_object(written, random, depth=depth + 1, version=version) if depth < _DEEPEST else None
 
 
 def structural_value(schema: Mapping[str, Any], random: Random) -> Any:

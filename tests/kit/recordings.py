@@ -15,9 +15,10 @@ import msgspec
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver import APIServer
-from kcr_devcluster.apiserver.kinds.catalogue import KINDS
+from kcr_devcluster.apiserver.kinds.catalogue import ALL_KINDS
 from kcr_devcluster.apiserver.kinds.views import VIEWS
 from kcr_devcluster.apiserver.storage.storage import Storage
+from kcr_devcluster.versions import VERSIONS
 from tests.kit.api import Api, Reply
 
 CREATIONS = Path(__file__).parents[1] / "apiserver" / "recordings" / "creations.jsonl.gz"
@@ -71,7 +72,14 @@ def recordings() -> dict[str, list[Recording]]:
 async def server_without_controllers(clock: Clock, rows: Sequence[Recording]) -> Api:
     """Return the API of a server as it was when rows were recorded: namespaces, accounts, and no controllers."""
     namespaces = {row.namespace for row in rows} - {""}
-    server = APIServer(Storage(), clock=clock, random=random.Random(0), kinds=(*KINDS, *VIEWS), protects_volumes=True)
+    server = APIServer(
+        Storage(),
+        clock=clock,
+        random=random.Random(0),
+        kinds=(*ALL_KINDS, *VIEWS),
+        protects_volumes=True,
+        version=VERSIONS[0],
+    )
     api = Api(server)
     for name in sorted(namespaces):
         await api.post("/api/v1/namespaces", {"metadata": {"name": name}})

@@ -138,6 +138,10 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
         "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "namespaces": ["*"]}]}]}},
     "ResourceSlice": {"spec": {"driver": "gpu.ex.io", "nodeName": "n1",
                                "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}},
+    "PodCertificateRequest": {"spec": {
+        "signerName": "example.com/signer", "podName": "p", "podUID": "u", "serviceAccountName": "s",
+        "serviceAccountUID": "v", "nodeName": "n1", "nodeUID": "w", "stubPKCS10Request": "YWJj"}},
+    "StorageVersionMigration": {"spec": {"resource": {"group": "apps", "resource": "deployments"}}},
     "RoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
                     "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "default"}]},
     "ClusterRoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "r"},

@@ -17,6 +17,7 @@ from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.controllers import policy_status
 from kcr_devcluster.testing.controlplane import real_server
 from kcr_devcluster.transport import InProcessTransport
+from kcr_devcluster.versions import VERSIONS
 from tests.chaos.fuzz_jobs.control_plane import both_controllers_plane, find_program
 from tests.kit.clocks import FixedClock
 
@@ -74,7 +75,7 @@ def _decoded(read: bytes) -> Any:
 
 @asynccontextmanager
 async def embedded() -> AsyncIterator[Send]:
-    """Give the embedded server, with the controller that checks the types of policies."""
+    """Give the embedded server of the recorded version, with the controller that checks the types of policies."""
     async with EmbeddedCluster(
         # Managers are in the order of their seconds.
         clock=FixedClock(SystemClock().now()),
@@ -82,6 +83,7 @@ async def embedded() -> AsyncIterator[Send]:
         runtime=None,
         gc=False,
         deployments=False,
+        kubernetes_version=VERSIONS[0],
     ) as cluster:
         transport = InProcessTransport(cluster.server)
         manager = Manager(Client(transport))

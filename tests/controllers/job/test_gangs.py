@@ -1,4 +1,4 @@
-"""Jobs whose pods are scheduled all or none (job-controller §35)."""
+"""Jobs whose pods are scheduled all or none, by their form (job-controller §35): Kubernetes 1.36."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -35,7 +35,9 @@ async def cluster(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
 
 
 def cluster_with_gangs(clock: VirtualClock) -> EmbeddedCluster:
-    return EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=lambda *_: RunResult(run_for=30))
+    return EmbeddedCluster(
+        clock=clock, random=Random(0), gangs=True, on_run=lambda *_: RunResult(run_for=30), kubernetes_version="1.36"
+    )
 
 
 async def groups_of_pods(cluster: EmbeddedCluster) -> list[Any]:
