@@ -1,7 +1,5 @@
 """`kcr jobs`: all Jobs of a namespace or cluster by state and cause."""
 
-import asyncio
-import random
 import shutil
 import sys
 from collections import Counter, defaultdict
@@ -35,10 +33,8 @@ from kcr.controllers.job.decisions.situation import (
     JobSituation,
     situation_from_outside,
 )
-from kcr.errors import ApiError, ForbiddenError, TransportError
-from kcr.informer import ChangeHandler, Selection
+from kcr.errors import ForbiddenError
 from kcr.log.lines import printable
-from kcr.manager import Manager
 
 # The order of the rows.
 ORDER = (CANNOT_START, BACKING_OFF, TERMINATING, PENDING, RUNNING, SUSPENDED, *reversed(ENDS.values()))
@@ -192,8 +188,6 @@ def _row(job: Job, found: JobSituation) -> JobRow:
 
 # Pods of Jobs.
 _LABEL = "batch.kubernetes.io/job-name"
-# How often a watched table is read again: pods and events change without their Job.
-_SECONDS = 2.0
 _HOME, _CLEAR = "\x1b[H", "\x1b[J"
 _Show = Callable[[list[JobRow]], None]
 
@@ -232,13 +226,17 @@ async def _jobs(values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, own, _):
         namespace = "" if values["everywhere"] else own
         clock = SystemClock()
-        selection = Selection(Job, namespace, labels=values["selector"], fields=values["fields"])
+        labels, fields = values["selector"], values["fields"]
         if values["watch"]:
+            # A manager takes a third as long to import as all the rest.
+            from kcr.controllers.job.commands.jobs_watch import Selection, follow  # noqa: PLC0415
+
+            selection = Selection(Job, namespace, labels=labels, fields=fields)
             redraws = form in (None, "wide") and sys.stdout.isatty()
             show_rows = _redraw(clock, form) if redraws else _changes(clock, form)
             await follow(client, selection, clock, lambda rows: show_rows(_sorted(rows, values)))
             return 0
-        jobs = await client.list(Job, namespace, labels=selection.labels, fields=selection.fields)
+        jobs = await client.list(Job, namespace, labels=labels, fields=fields)
         rows = _sorted(rows_of(jobs, await read_evidence(client, namespace, jobs), clock.now()), values)
     if form in ("json", "yaml"):
         show({"summary": summary_of(rows), "jobs": rows}, form)
@@ -280,41 +278,6 @@ async def read_evidence(client: Client, namespace: str, jobs: Iterable[Job]) -> 
         with suppress(ForbiddenError):
             events = await client.list(Event, namespace, fields="involvedObject.kind=Job,reason=FailedCreate")
     return JobEvidence(pods, events)
-
-
-async def follow(
-    client: Client, selection: Selection[Job], clock: Clock, show_rows: Callable[[list[JobRow]], None]
-) -> None:
-    """Show Jobs again and again, until it is cancelled.
-
-    Args:
-        client: Where to read; the Jobs are watched, their pods and events read again every two seconds.
-        selection: Which Jobs.
-        clock: The time for ages.
-        show_rows: Called with all rows.
-    """
-    namespace = selection.namespace
-    manager = Manager(client, random=random.Random(), namespace=namespace)
-    manager.select(selection)
-    news, known = asyncio.Event(), JobEvidence()
-    # The informer would try again without end if it may not list.
-    await client.list_page(Job, namespace, labels=selection.labels, fields=selection.fields, limit=1)
-    manager.informer(Job).add_handler(ChangeHandler(lambda _: news.set(), lambda _: news.set()))
-    async with manager.running():
-        while True:
-            news.clear()
-            jobs = manager.store(Job).list()
-            # A table that is watched survives an outage of the server, as the watch of its Jobs does.
-            with suppress(ApiError, TransportError):
-                known = await read_evidence(client, namespace, jobs)
-            show_rows(rows_of(jobs, known, clock.now()))
-            # At most one picture in a while, however many changes there are.
-            await asyncio.sleep(_SECONDS / 4)
-            try:
-                async with asyncio.timeout(_SECONDS):
-                    await news.wait()
-            except TimeoutError:
-                pass
 
 
 def _changes(clock: Clock, form: str | None) -> _Show:
