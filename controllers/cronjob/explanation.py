@@ -31,7 +31,7 @@ async def explain_cronjob(client: Client, cron: CronJob, events: Sequence[Event]
         now: The moment to judge at.
     """
     jobs = tuple(job for job in await client.list(Job, cron.metadata.namespace) if is_controlled_by(job, cron))
-    return explain(_facts(cron, jobs, UTC, now), CronJobEvidence(tuple(events), zones=zone_sources()))
+    return explain(facts_of(cron, jobs, UTC, now), CronJobEvidence(tuple(events), zones=zone_sources()))
 
 
 def explain_own(
@@ -57,13 +57,20 @@ def explain_own(
             found += (started.job,)
         status = restored(status, (started,))
         pending.append(f"Job {started.job.metadata.name} is started, and not in the status yet")
-    seen = _facts(replace(cron, status=status), found, local, now)
+    seen = facts_of(replace(cron, status=status), found, local, now)
     known = CronJobEvidence(zone=_zone_name(local), pending=tuple(pending), zones=zone_sources(), is_own=True)
     return explain(seen, known)
 
 
-def _facts(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:
-    """Return the inputs of a reconcile; a listed Job that does not exist counts as missing."""
+def facts_of(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:
+    """Return the inputs of a reconcile; a listed Job that does not exist counts as missing.
+
+    Args:
+        cron: The CronJob.
+        jobs: Its Jobs.
+        local: The zone of schedules that name none.
+        now: The moment to judge at.
+    """
     missing = frozenset(listed.uid for listed in absent(cron, jobs))
     return Facts(cron=cron, jobs=jobs, unexpected=unlisted(cron, jobs), missing=missing, local=local, now=now)
 

@@ -13,6 +13,7 @@ from kcr.app.options import PluginOptions
 from kcr.app.plugins import Setup, choose_to_run, find_plugins, warn_of_unknown_variables
 from kcr.app.rbac import declared_by, with_events_api
 from kcr.cli import options as shared
+from kcr.cli.output import output_option, show
 from kcr.client import Client, HttpTransport, load_config
 from kcr.client.cluster_config import explain_failure
 from kcr.client.credentials import PluginCredentials
@@ -42,13 +43,17 @@ from kcr.scopes.namespaces import Namespaces
     show_default="the pod's own, or the context's", help="Namespace of the Leases.",
 )  # fmt: skip
 @click.option("--metrics-secure", is_flag=True, show_envvar=True, help="Check the rights of protected metrics as well.")
-def command(*, controllers: tuple[str, ...], no_controllers: bool, **values: Any) -> None:
+@output_option()
+def command(*, controllers: tuple[str, ...], no_controllers: bool, output: str | None, **values: Any) -> None:
     """Check a cluster before controllers run on it, writing nothing."""
     setups = find_plugins(choose_to_run(PluginOptions(controllers=controllers, no_controllers=no_controllers)))
     warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
     findings = asyncio.run(_findings(setups, values))
-    for finding in findings:
-        click.echo(f"{'FAIL' if finding.is_wrong else 'ok':<6}{finding.check:<13}{finding.text}")
+    if output:
+        show([{"check": one.check, "isWrong": one.is_wrong, "text": one.text} for one in findings], output)
+    else:
+        for finding in findings:
+            click.echo(f"{'FAIL' if finding.is_wrong else 'ok':<6}{finding.check:<13}{finding.text}")
     if any(finding.is_wrong for finding in findings):
         raise click.exceptions.Exit(1)
 

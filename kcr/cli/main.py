@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, str] = {
 _GROUPS: Mapping[str, Sequence[str]] = {
     "Run": ("run", "check"),
     "Develop": ("dev", "init", "snapshot", "rehearse"),
-    "Look": ("jobs", "events", "logs", "explain", "wait", "shards", "debug", "version"),
+    "Look": ("jobs", "cronjobs", "events", "logs", "explain", "wait", "shards", "debug", "version"),
     "Repair": ("reconcile", "rerun", "run-now"),
     "Generate": ("crd", "rbac", "webhooks", "policy", "types", "kubeconfig", "completion"),
 }

@@ -59,11 +59,13 @@ class UnresolvedName(NamedTuple):
 
 
 def parse_jobs(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[ObjectName, ...]:
-    """Read the names of Jobs, as `job/NAME`, or as `job NAME NAME`.
+    """Read the names of Jobs, as `job/NAME`, or as `job NAME NAME`; `job` alone is none, as in `job --all`.
 
     Raises:
         click.UsageError: A text names no Job.
     """
+    if texts in (("job",), ("jobs",)):
+        return ()
     return tuple(dict.fromkeys(_parse(Job, text) for text in _with_kinds(texts)))
 
 

@@ -11,6 +11,7 @@ from kcr.app.plugins import VARIABLES
 from kcr.cli import check, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.objects import explain, reconcile, shards
+from kcr.controllers.cronjob import commands as cronjobs
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.commands import creation, events, jobs, logs, wait
 from kcr.controllers.job.controller import Options
@@ -53,6 +54,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("run-now", creation.run_now, id="run-now"),
         pytest.param("shards", shards.command, id="shards"),
         pytest.param("jobs", jobs.command, id="jobs"),
+        pytest.param("cronjobs", cronjobs.command, id="cronjobs"),
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),
         pytest.param("version", version.command, id="version"),

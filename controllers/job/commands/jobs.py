@@ -192,6 +192,14 @@ _HOME, _CLEAR = "\x1b[H", "\x1b[J"
 _Show = Callable[[list[JobRow]], None]
 
 
+class _Column(click.Choice[str]):
+    """A column, or the path that kubectl takes for it: `.metadata.name`."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        path = value.strip("{}").removeprefix(".metadata.")
+        return super().convert({"creationTimestamp": "age"}.get(path, path), param, ctx)
+
+
 @click.command(
     "jobs",
     context_settings={"auto_envvar_prefix": "KCR"},
@@ -205,7 +213,7 @@ _Show = Callable[[list[JobRow]], None]
     help="Only Jobs with these fields, such as status.successful=0.",
 )  # fmt: skip
 @click.option(
-    "--sort-by", type=click.Choice(["state", *SORTS]), allow_from_autoenv=False, show_default="state",
+    "--sort-by", type=_Column(["state", *SORTS]), allow_from_autoenv=False, show_default="state",
     help="Sort by a column: names from a to z, the most pods first, the youngest last.",
 )  # fmt: skip
 @output_option(
@@ -229,7 +237,8 @@ async def _jobs(values: Mapping[str, Any]) -> int:
         labels, fields = values["selector"], values["fields"]
         if values["watch"]:
             # A manager takes a third as long to import as all the rest.
-            from kcr.controllers.job.commands.jobs_watch import Selection, follow  # noqa: PLC0415
+            from kcr.controllers.job.commands.jobs_watch import follow  # noqa: PLC0415
+            from kcr.informer import Selection  # noqa: PLC0415
 
             selection = Selection(Job, namespace, labels=labels, fields=fields)
             redraws = form in (None, "wide") and sys.stdout.isatty()

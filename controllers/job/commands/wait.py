@@ -48,6 +48,7 @@ def _parse_state(ctx: click.Context, parameter: click.Parameter, text: str) -> s
 @click.argument("jobs", nargs=-1, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
 @shared.fleet_options
 @shared.selector_option("Wait for the Jobs that have these labels now, such as app=web.")
+@click.option("--all", "every", is_flag=True, allow_from_autoenv=False, help="Wait for all Jobs that there are now.")
 @click.option(
     "--for", "wanted", metavar="STATE", default="Complete", show_default="complete", callback=_parse_state,
     allow_from_autoenv=False, help="How they are to end: complete or failed. The other end is an error.",
@@ -62,23 +63,23 @@ def command(jobs: tuple[ObjectName, ...], wanted: str, seconds: float | None, **
     How each ended is a line on stdout; progress is written to stderr, as bars on a terminal. For a failed Job stderr
     also has its failed pods by cause, and the last lines of the pod that failed last.
     """
-    if bool(jobs) == bool(values["selector"]):
-        raise click.UsageError("name Jobs, as in job/NAME, or choose them with -l; one of both")
+    if [bool(jobs), bool(values["selector"]), values["every"]].count(True) != 1:
+        raise click.UsageError("name Jobs, as in job/NAME, or choose them with -l or --all; one of these")
     if values["everywhere"] and jobs:
-        raise click.UsageError("-A needs -l: name the namespace of a Job with -n")
+        raise click.UsageError("-A needs -l or --all: name the namespace of a Job with -n")
     return run_quietly(lambda: _wait(jobs, wanted, seconds, values))
 
 
 async def _wait(jobs: tuple[ObjectName, ...], wanted: str, seconds: float | None, values: Mapping[str, Any]) -> int:
     async with connected(values) as (client, own, _), AsyncExitStack() as stack:
         namespace = "" if values["everywhere"] else own
-        if labels := values["selector"]:
-            keys = [job.key for job in await client.list(Job, namespace, labels=labels)]
-            if not keys:
-                place = namespace or "any namespace"
-                raise ConfigError(f"no Job in {place} has the labels {labels}: see kubectl get jobs -A --show-labels")
-        else:
-            keys = [Key(namespace, one.name) for one in jobs]
+        keys = [Key(namespace, one.name) for one in jobs] or [
+            job.key for job in await client.list(Job, namespace, labels=values["selector"])
+        ]
+        if not keys:
+            which = f"has the labels {values['selector']}" if values["selector"] else "exists"
+            place = namespace or "any namespace"
+            raise ConfigError(f"no Job in {place} {which}: see kubectl get jobs -A --show-labels")
         manager = Manager(client, random=random.Random(), namespace=namespace)
         if len(keys) == 1:
             # The least that the server has to send, and that a role has to allow.

@@ -14,7 +14,7 @@ import msgspec
 from kcr.api.explanation import counted
 from kcr.cli.connection import run_quietly
 from kcr.cli.debug.port import REMEDY, SECONDS, DebugPort, debug_option, fetch, parse_address, port_of, without_secrets
-from kcr.cli.output import write_output
+from kcr.cli.output import output_option, show, write_output
 from kcr.cli.version import versions
 from kcr.client import load_config
 from kcr.clock import SystemClock
@@ -165,8 +165,18 @@ _VERIFY_CODES = "Exit codes: 0, 1 for differences or when the debug port cannot 
 _PRIVATE = 0o600
 # Of a profile, beside its own time.
 _MARGIN_SECONDS = 10.0
-# The most that the port returns; parked ones come first.
-_ALL_KEYS = {"keys": "10000"}
+
+
+class _Question(NamedTuple):
+    """A question to the debug port: its path and query, and how long the answer may take."""
+
+    path: str
+    query: Mapping[str, str]
+    seconds: float = SECONDS
+
+
+# The most keys that the port returns; parked ones come first.
+_STATE = _Question("/state", {"keys": "10000"})
 # Of the events that a predicate has dropped, so many are shown.
 _LAST = 10
 # Of a profile, so many functions are shown.
@@ -251,20 +261,23 @@ def profile(seconds: int, output: str, **values: Any) -> int:
 
 @command.command("parked", short_help="List the keys that are no longer retried.", epilog=_CODES)
 @_connection_options
+@output_option()
 def parked(**values: Any) -> int:
     """List the keys that have failed too often (max_retries) and are no longer retried, with their last errors."""
-    return _show(values, "/state", _ALL_KEYS, DebugState, parked_lines)
+    return _show(values, _STATE, DebugState, parked_lines, parked_keys)
 
 
 @command.command("verify", short_help="Compare the caches with the API server.", epilog=_VERIFY_CODES)
 @click.argument("kinds", nargs=-1, metavar="[KIND …]")
 @_connection_options
+@output_option()
 def verify(kinds: tuple[str, ...], **values: Any) -> int:
     """Compare the caches of the process with the API server, object by object at one version, in pages.
 
     KIND is a resource with its group, as in `jobs.batch`; all by default.
     """
-    return _show(values, "/verify", {"kinds": " ".join(kinds)}, list[Verified], verified_lines, VERIFY_SECONDS)
+    question = _Question("/verify", {"kinds": " ".join(kinds)}, VERIFY_SECONDS)
+    return _show(values, question, list[Verified], verified_lines)
 
 
 def verified_lines(found: Collection[Verified]) -> Iterator[str]:
@@ -286,26 +299,29 @@ def dropped(objects: tuple[str, ...], **values: Any) -> int:
 
     With NAMESPACE/NAME of objects, only those of them.
     """
-    return _show(values, "/state", _ALL_KEYS, DebugState, lambda state: dropped_lines(state, objects))
+    return _show(values, _STATE, DebugState, lambda state: dropped_lines(state, objects))
 
 
 def _show(
-    values: Mapping[str, Any], path: str, query: Mapping[str, str], kind: type[T],
-    lines_of: Callable[[T], Iterator[str]], seconds: float = SECONDS,
+    values: Mapping[str, Any], question: _Question, kind: type[T], lines_of: Callable[[T], Iterator[str]],
+    as_json: Callable[[T], object] = lambda found: found,
 ) -> int:  # fmt: skip
-    """Print what the debug port says, and return 1 if a difference is in it."""
+    """Print what the debug port says, with `-o json|yaml` as an object, and return 1 if a difference is in it."""
     port = _port(values)
 
-    async def show() -> int:
-        body = await port.get(path, query, seconds)
+    async def ask() -> int:
+        body = await port.get(*question)
         try:
             found = msgspec.json.decode(body, type=kind)
         except ValueError as error:
             raise ConfigError(f"the debug port cannot be read: {error}: use the same version of kcr") from error
-        click.echo("\n".join(map(printable, lines_of(found))))
+        if form := values.get("output"):
+            show(as_json(found), form)
+        else:
+            click.echo("\n".join(map(printable, lines_of(found))))
         return int(isinstance(found, list) and any(one.differences for one in found))
 
-    return run_quietly(show)
+    return run_quietly(ask)
 
 
 def dropped_lines(state: DebugState, objects: Collection[str] = ()) -> Iterator[str]:
@@ -324,12 +340,21 @@ def dropped_lines(state: DebugState, objects: Collection[str] = ()) -> Iterator[
 
 def parked_lines(state: DebugState) -> Iterator[str]:
     """Yield a line for each parked key: its controller, its failures in a row, the last error."""
-    for one in state.controllers:
-        for key in one.keys:
-            if key.phase == "parked":
-                yield f"{one.name}: {key.key}, {counted(key.retries, 'failure')} in a row: {key.error}"
-    if not any(one.parked for one in state.controllers):
+    found = parked_keys(state)
+    for one in found:
+        yield f"{one['controller']}: {one['key']}, {counted(one['failures'], 'failure')} in a row: {one['error']}"
+    if not found:
         yield "no key is parked"
+
+
+def parked_keys(state: DebugState) -> list[dict[str, Any]]:
+    """Return the parked keys as JSON shows them."""
+    return [
+        {"controller": one.name, "key": key.key, "failures": key.retries, "error": key.error}
+        for one in state.controllers
+        for key in one.keys
+        if key.phase == "parked"
+    ]
 
 
 @command.command("dump", short_help="Write one archive for a report.", epilog=_CODES)

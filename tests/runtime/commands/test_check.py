@@ -1,6 +1,11 @@
 """`kcr check`: the options of leader election and sharding."""
 
+import json
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+import yaml
 
 from tests.runtime.commands.conftest import Command
 
@@ -25,6 +30,16 @@ def test_rights_in_selected_namespaces_are_left_to_their_namespaces(kcr: Command
     assert (checked.code, checked.err) == (0, "")
     (line,) = [line for line in checked.lines if line.startswith("ok    rights")]
     assert line.endswith("all 2 are granted")
+
+
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_findings_are_printed_as_an_object(kcr: Command, form: str, read: Callable[[str], Any]) -> None:
+    checked = kcr("check", "-o", form)
+    found = {one["check"]: one for one in read(checked.out)}
+    assert (checked.code, found["kinds"]) == (0, {"check": "kinds", "isWrong": False, "text": "all are served"})
+    refused = kcr("check", "-n", "gone", "-o", form)
+    assert refused.code == 1
+    assert [one["check"] for one in read(refused.out) if one["isWrong"]] == ["namespace"]
 
 
 def test_number_that_cannot_divide_the_slots_is_refused(kcr: Command) -> None:

@@ -12,7 +12,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.controllers.job.commands.jobs import JobRow, follow, read_evidence
+from kcr.controllers.job.commands.jobs import JobRow, read_evidence
+from kcr.controllers.job.commands.jobs_watch import follow
 from kcr.errors import ForbiddenError
 from kcr.informer import Selection
 from kcr.testing import FaultyTransport, VirtualClock
@@ -78,6 +79,21 @@ def test_rows_are_sorted_when_asked(kcr: Command) -> None:
     assert [line.split()[1] for line in kcr("jobs", "-A", "--sort-by", "name").lines[1:]] == [
         "endless", "good", "idle", "there",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "column"),
+    [
+        (".metadata.name", "name"),
+        ("{.metadata.namespace}", "namespace"),
+        (".metadata.creationTimestamp", "age"),
+    ],
+)
+def test_paths_of_kubectl_sort_as_their_columns(kcr: Command, path: str, column: str) -> None:
+    names = [kcr("jobs", "-A", "--sort-by", one, "-o", "name").lines for one in (path, column)]
+    assert names[0] == names[1]
+    wrong = kcr("jobs", "--sort-by", ".spec.parallelism")
+    assert (wrong.code, "'.spec.parallelism' is not one of" in wrong.err) == (2, True)
 
 
 def test_names_and_wide_rows_are_as_of_kubectl(kcr: Command) -> None:

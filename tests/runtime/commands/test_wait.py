@@ -67,6 +67,8 @@ def test_jobs_of_all_namespaces_are_chosen_by_labels(kcr: Command, served: Serve
     first, second = sorted(waited.lines)
     assert (waited.code, first) == (1, "default job.batch/same complete")
     assert second.startswith("team job.batch/same failed: BackoffLimitExceeded")
+    assert sorted(kcr("wait", "job", "--all", "-n", "team").lines) == [second.removeprefix("team ")]
+    assert kcr("wait", "job", "-l", "set=same").lines == ["job.batch/same complete"]
     job = manifest("alone")
     job["metadata"] |= {"labels": {"set": "alone"}, "namespace": "team"}
     served.call(served.cluster.client.create_manifest(Job, job, "team"))
@@ -77,11 +79,14 @@ def test_jobs_of_all_namespaces_are_chosen_by_labels(kcr: Command, served: Serve
     ("arguments", "code", "words"),
     [
         pytest.param((), 2, "name Jobs, as in job/NAME, or choose them with -l", id="neither"),
-        pytest.param(("job/good", "-l", "a=b"), 2, "one of both", id="both"),
+        pytest.param(("job/good", "-l", "a=b"), 2, "one of these", id="name-and-labels"),
+        pytest.param(("job/good", "--all"), 2, "one of these", id="name-and-all"),
+        pytest.param(("-l", "a=b", "--all"), 2, "one of these", id="labels-and-all"),
         pytest.param(("job/good", "-A"), 2, "-A needs -l", id="name-everywhere"),
         pytest.param(("-A",), 2, "choose them with -l", id="all-everywhere"),
         pytest.param(("-A", "-l", "set=none"), 1, "kcr: no Job in any namespace has the labels set=none", id="nowhere"),
         pytest.param(("-l", "set=none"), 1, "kcr: no Job in default has the labels set=none", id="no-such-job"),
+        pytest.param(("--all", "-n", "kube-system"), 1, "kcr: no Job in kube-system exists", id="none-at-all"),
     ],
 )
 def test_jobs_that_are_not_chosen_are_an_error(kcr: Command, arguments: tuple[str, ...], code: int, words: str) -> None:

@@ -57,7 +57,7 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
         pytest.param(["wait", "pod/x"], "kcr: 'pod/x' names no Job: write job/NAME: see", id="pod-to-wait-for"),
         pytest.param(["wait", "cronjob/x"], "'cronjob/x' names no Job: write job/NAME: see", id="cronjob-to-wait-for"),
         pytest.param(["wait", "pi"], "kcr: 'pi' names no Job: write job/pi: see", id="name-alone"),
-        pytest.param(["wait", "job"], "kcr: 'job' names no Job: write job/NAME: see", id="kind-without-a-name"),
+        pytest.param(["wait", "job"], "kcr: name Jobs, as in job/NAME, or choose", id="kind-alone"),
         pytest.param(["logs", "job", "a", "b"], "kcr: 'job a b' names 2 objects: name one: see", id="two-for-one"),
         pytest.param(
             ["wait", "job/x", "--for", "done"], "'done' is no end of a Job: write complete or failed", id="end"
