@@ -11,7 +11,7 @@ from kcr.app.plugins import VARIABLES
 from kcr.cli import check, run, version
 from kcr.cli.debug.commands import command as debug
 from kcr.cli.objects import explain, reconcile, shards
-from kcr.controllers.cronjob import commands as cronjobs
+from kcr.controllers.cronjob.commands import cronjobs
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.commands import creation, events, jobs, logs, wait
 from kcr.controllers.job.controller import Options

@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from kcr.controllers.job.decisions.situation import (
     JobSituation,
     situation_from_outside,
 )
-from kcr.errors import ForbiddenError
+from kcr.errors import ApiError, ForbiddenError, TransportError
 from kcr.log.lines import printable
 
 # The order of the rows.
@@ -243,7 +243,9 @@ async def _jobs(values: Mapping[str, Any]) -> int:
             selection = Selection(Job, namespace, labels=labels, fields=fields)
             redraws = form in (None, "wide") and sys.stdout.isatty()
             show_rows = _redraw(clock, form) if redraws else _changes(clock, form)
-            await follow(client, selection, clock, lambda rows: show_rows(_sorted(rows, values)))
+            await follow(
+                client, selection, showing(client, namespace, clock, lambda rows: show_rows(_sorted(rows, values)))
+            )
             return 0
         jobs = await client.list(Job, namespace, labels=labels, fields=fields)
         rows = _sorted(rows_of(jobs, await read_evidence(client, namespace, jobs), clock.now()), values)
@@ -266,6 +268,29 @@ def _sorted(rows: list[JobRow], values: Mapping[str, Any]) -> list[JobRow]:
 def _print_names(rows: Iterable[JobRow]) -> None:
     for row in rows:
         click.echo(ObjectName(Job, row.name))
+
+
+def showing(
+    client: Client, namespace: str, clock: Clock, show_rows: _Show
+) -> Callable[[Sequence[Job]], Awaitable[None]]:
+    """Return a function that shows Jobs as rows.
+
+    Args:
+        client: Where the facts beyond the Jobs are read.
+        namespace: The namespace of the Jobs; empty for all.
+        clock: The time for ages.
+        show_rows: Called with all rows.
+    """
+    known = JobEvidence()
+
+    async def show_jobs(jobs: Sequence[Job]) -> None:
+        nonlocal known
+        # A table that is watched survives an outage of the server, as the watch of its Jobs does.
+        with suppress(ApiError, TransportError):
+            known = await read_evidence(client, namespace, jobs)
+        show_rows(rows_of(jobs, known, clock.now()))
+
+    return show_jobs
 
 
 async def read_evidence(client: Client, namespace: str, jobs: Iterable[Job]) -> JobEvidence:

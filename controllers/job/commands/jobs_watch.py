@@ -2,14 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 
 from kcr.api.batch import Job
 from kcr.client import Client
-from kcr.clock import Clock
-from kcr.controllers.job.commands.jobs import JobEvidence, JobRow, read_evidence, rows_of
-from kcr.errors import ApiError, TransportError
 from kcr.informer import ChangeHandler, Selection
 from kcr.manager import Manager
 
@@ -17,32 +13,25 @@ from kcr.manager import Manager
 _SECONDS = 2.0
 
 
-async def follow(
-    client: Client, selection: Selection[Job], clock: Clock, show_rows: Callable[[list[JobRow]], None]
-) -> None:
+async def follow(client: Client, selection: Selection[Job], show: Callable[[Sequence[Job]], Awaitable[None]]) -> None:
     """Show Jobs again and again, until it is cancelled.
 
     Args:
-        client: Where to read; the Jobs are watched, their pods and events read again every two seconds.
+        client: Where to read; the Jobs are watched.
         selection: Which Jobs.
-        clock: The time for ages.
-        show_rows: Called with all rows.
+        show: Called with all Jobs, also every two seconds.
     """
     namespace = selection.namespace
     manager = Manager(client, random=random.Random(), namespace=namespace)
     manager.select(selection)
-    news, known = asyncio.Event(), JobEvidence()
+    news = asyncio.Event()
     # The informer would try again without end if it may not list.
     await client.list_page(Job, namespace, labels=selection.labels, fields=selection.fields, limit=1)
     manager.informer(Job).add_handler(ChangeHandler(lambda _: news.set(), lambda _: news.set()))
     async with manager.running():
         while True:
             news.clear()
-            jobs = manager.store(Job).list()
-            # A table that is watched survives an outage of the server, as the watch of its Jobs does.
-            with suppress(ApiError, TransportError):
-                known = await read_evidence(client, namespace, jobs)
-            show_rows(rows_of(jobs, known, clock.now()))
+            await show(manager.store(Job).list())
             # At most one picture in a while, however many changes there are.
             await asyncio.sleep(_SECONDS / 4)
             try:

@@ -12,7 +12,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.controllers.job.commands.jobs import JobRow, read_evidence
+from kcr.controllers.job.commands.jobs import JobRow, read_evidence, showing
 from kcr.controllers.job.commands.jobs_watch import follow
 from kcr.errors import ForbiddenError
 from kcr.informer import Selection
@@ -146,7 +146,10 @@ async def test_changes_are_shown_until_the_end(kcr_clock: VirtualClock) -> None:
 
     made = EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None)
     async with made as cluster, job_controller(cluster, kcr_clock), asyncio.TaskGroup() as group:
-        watching = group.create_task(follow(cluster.client, Selection(Job, "default"), kcr_clock, show))
+        client = cluster.client
+        watching = group.create_task(
+            follow(client, Selection(Job, "default"), showing(client, "default", kcr_clock, show))
+        )
         await create(cluster.client, manifest("idle", suspend=True))
         await kcr_clock.advance(3)
         assert pictures[-1] == ["idle suspended"]

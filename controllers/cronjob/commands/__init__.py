@@ -1,0 +1,1 @@
+"""The commands about Jobs and CronJobs: entry points of the group `kcr.commands`."""
