@@ -94,6 +94,9 @@ _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")
 # Of types in a signature that is not read from the source.
 _MODULE = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])|\bdatetime\.")
 _OPTIONAL = re.compile(r"Optional\[(.+)\](?= =)")
+# Python before 3.14 shows some unions so: of names, and of generic types that are nested twice at most.
+_INNER = r"[^\[\],]+(?:\[(?:[^\[\]]|\[[^\[\]]*\])*\])?"
+_UNION = re.compile(rf"Union\[({_INNER}(?:, {_INNER})*)\]")
 
 
 def _is_made(function: Any) -> bool:
@@ -313,7 +316,8 @@ def _default(field: OptionField) -> str:
 def _signature(name: str, function: Any) -> str:
     if made := getattr(function, "__signature__", None):
         # Its keywords are the fields of a struct.
-        shown = [_OPTIONAL.sub(r"\1 | None", _MODULE.sub("", str(one))) for one in made.parameters.values()]
+        texts = (_MODULE.sub("", str(one)) for one in made.parameters.values())
+        shown = [_OPTIONAL.sub(r"\1 | None", _UNION.sub(_alternatives, text)) for text in texts]
         leading = sum(one.kind is not one.KEYWORD_ONLY for one in made.parameters.values())
         rest = ",\n    ".join((*(one for one in shown[:leading] if one != "self"), "*", *shown[leading:]))
         returned = made.return_annotation
@@ -333,6 +337,11 @@ def _signature(name: str, function: Any) -> str:
         return line
     rest = ",\n    ".join(parts)
     return f"{prefix}{name}(\n    {rest},\n){returns}"
+
+
+def _alternatives(union: re.Match[str]) -> str:
+    parts = re.findall(rf"({_INNER})(?:, |$)", union[1])
+    return " | ".join("None" if part == "NoneType" else part for part in parts)
 
 
 def _arguments(arguments: ast.arguments) -> Iterator[str]:

@@ -52,6 +52,8 @@ def run_tests_of(pages: Mapping[str, str], pytester: pytest.Pytester, *options: 
     """
     settings = (
         "[pytest]\nfilterwarnings =\n    error\n    ignore:Module already imported:pytest.PytestAssertRewriteWarning\n"
+        # Hypothesis counts references, which Python 3.14 borrows.
+        "    ignore:It looks like .register_random.:Warning\n"
         "asyncio_default_fixture_loop_scope = function\n"
     )
     for name, text in {**pages, "pytest.ini": settings}.items():
