@@ -54,11 +54,11 @@ _REFUSALS: tuple[tuple[str, str, str, str], ...] = (
         "the level: kubectl get namespace {namespace} --show-labels",
     ),
     (
-        "configuration", "looking up service account [^/ ]*/(?P<name>[^: ]+)", "their service account is not there",
+        "configuration", "looking up service account [^/ ]*/(?P<name>[^: ]+)", "their service account does not exist",
         "create it, and they are created by themselves: kubectl -n {namespace} create serviceaccount {name}",
     ),
     (
-        "configuration", "no PriorityClass with name (?P<name>[^ ]+)", "their PriorityClass is not there",
+        "configuration", "no PriorityClass with name (?P<name>[^ ]+)", "their PriorityClass does not exist",
         "create it, and they are created by themselves: kubectl create priorityclass {name} --value=1000",
     ),
     (

@@ -140,7 +140,7 @@ def _fault_of(kind: type[msgspec.Struct]) -> str:
             name = field.name
             for foreign in re.findall(r"CustomType\(cls=<class '(?:\w+\.)*(\w+)'", repr(inspect.type_info(field.type))):
                 if foreign != MicroTime.__name__:
-                    return f"{name}: {foreign} is no type of a field: {remedy}"
+                    return f"{name}: {foreign} is not a type of a field: {remedy}"
     except NameError as error:
         return f"{error}: import in {kind.__module__} what its annotations name"
     except TypeError as error:

@@ -164,7 +164,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
         # Names with an underscore and names in capitals are constants of the class.
         if isinstance(value, _VALUES) and name not in typed and not name.startswith("_") and not name.isupper():
             remedy = f"write `{name}: {type(value).__name__} = …`, or a constant in capitals"
-            raise TypeError(f"{kind.__name__}.{name}: it has a value and no type, and so is no field: {remedy}")
+            raise TypeError(f"{kind.__name__}.{name}: it has a value and no type, and so is not a field: {remedy}")
     return found
 
 

@@ -78,7 +78,7 @@ async def find(client: Client, kind: type[R], key: Key) -> R:
 
 
 async def unfound(client: Client, kind: type[Resource], key: Key, error: NotFoundError) -> ConfigError:
-    """Return the error line for a named object that is not there: where to look, and names that are spelled alike."""
+    """Return the error line for a named object that does not exist: where to look, and names that are spelled alike."""
     listed = f"kubectl get {kind.resource.plural}"
     hint = f"name its namespace with -n, or see `{listed} -A`" if kind.resource.namespaced else f"see `{listed}`"
     near = await near_objects(client, kind, key)

@@ -205,7 +205,7 @@ def _der_items(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def tls_modified(config: ClusterConfig) -> tuple[float, ...]:
-    """Return when the files of the TLS context were changed; 0 for those that are not there."""
+    """Return when the files of the TLS context were changed; 0 for those that do not exist."""
     paths = (pem.path for pem in (config.ca, config.certificate, config.key) if pem.path)
     return tuple(os.stat(path).st_mtime if os.path.exists(path) else 0.0 for path in paths)
 

@@ -108,8 +108,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     expected_errors: Annotated[
         Iterable[type[Exception]],
-        "Exceptions of other libraries, or of the author, that are no bugs, such as `httpx.HTTPError`: they are logged "
-        "in one line, without a traceback.",
+        "Exceptions of other libraries, or of the author, that are not bugs, such as `httpx.HTTPError`: they are "
+        "logged in one line, without a traceback.",
     ] = ()
 
 

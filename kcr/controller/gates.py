@@ -121,7 +121,7 @@ class Pauses:
             if self._uids and self._uids.pop(key, None) is not None:
                 self._metrics.paused = len(self._uids)
                 _log.info("resumed" if obj is not None else "paused object was deleted")
-                self._record(obj, "ReconcileResumed", f"reconciled again: the annotation {PAUSED} is not true any more")
+                self._record(obj, "ReconcileResumed", f"reconciled again: the annotation {PAUSED} is no longer true")
             return GateDecision.ADMIT
         if self._uids.get(key) != obj.metadata.uid:
             self._uids[key] = obj.metadata.uid

@@ -254,7 +254,7 @@ class RetryLimit:
         remedy = f"change its spec, or set its annotation {RECONCILE_AT}: kcr reconcile"
         _log.error("parked, not retried", error=error, failures=failures, remedy=remedy)
         if self._recorder is not None:
-            message = f"not reconciled any more after {failures} failures in a row: {error[:_MAX_ERROR]}; {remedy}"
+            message = f"no longer reconciled after {failures} failures in a row: {error[:_MAX_ERROR]}; {remedy}"
             self._recorder.event(obj, "Warning", "ReconcileParked", message)
         return True
 

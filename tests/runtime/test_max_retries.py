@@ -101,7 +101,7 @@ async def test_parked_key_is_a_warning_event(kcr_cluster: EmbeddedCluster, kcr_c
         events = [one for one in await kcr_cluster.client.list(Event) if one.reason == "ReconcileParked"]
     (event,) = events
     assert (event.type, event.involved_object.name, event.source.component) == ("Warning", "colors", "colors")
-    assert event.message.startswith("not reconciled any more after 3 failures in a row: KcrError: no; change its spec")
+    assert event.message.startswith("no longer reconciled after 3 failures in a row: KcrError: no; change its spec")
 
 
 @pytest.mark.parametrize(

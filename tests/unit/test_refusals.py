@@ -37,7 +37,7 @@ GRANT = (
             id="policy",
         ),
         pytest.param(
-            PRIORITY, "their PriorityClass is not there",
+            PRIORITY, "their PriorityClass does not exist",
             "create it, and they are created by themselves: kubectl create priorityclass urgent --value=1000",
             id="priority-class",
         ),

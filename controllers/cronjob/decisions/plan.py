@@ -87,7 +87,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         job: The Job of the run; None when there is none, or none of ours.
-        is_new: Whether the Job was not there before.
+        is_new: Whether the Job did not exist before.
         error: The failure; `OwnWrites` knows whether the Job may exist all the same.
     """
 

@@ -89,7 +89,7 @@ async def _rerun(named: ObjectName, values: Mapping[str, Any]) -> int:
             found = await _incomplete_copy(client, job, name, indexes)
             if found is None:
                 again = "" if values["job_name"] else f"; run that one again with kcr rerun job/{name}"
-                raise ConfigError(f"job.batch/{name} exists already: name the new one with --name{again}") from error
+                raise ConfigError(f"job.batch/{name} already exists: name the new one with --name{again}") from error
             made = found
         if values["dry_run"] == "none":
             made = made if indexes is None else await _start(client, made, completed_indexes(job))
@@ -183,7 +183,7 @@ async def _run_now(cronjob: ObjectName, values: Mapping[str, Any]) -> int:
             job = await _create_job(client, run_of(cron, name), values["dry_run"])
         except AlreadyExistsError as error:
             hint = "name the new one with --name" if values["job_name"] else "wait a minute, or use --name"
-            raise ConfigError(f"job.batch/{name} exists already: to start one more, {hint}") from error
+            raise ConfigError(f"job.batch/{name} already exists: to start one more, {hint}") from error
         if values["dry_run"] == "none":
             await _record_event(client, cron, "RunNow", f"Created job {name} on request, beside the schedule")
         _show(job, values)

@@ -35,7 +35,7 @@ _LINES = 5
 def _parse_state(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
     state = text.lower().removeprefix("condition=").capitalize()
     if state not in ENDED:
-        raise click.BadParameter(f"{text!r} is no end of a Job: write complete or failed")
+        raise click.BadParameter(f"{text!r} is not an end of a Job: write complete or failed")
     return state
 
 

@@ -19,7 +19,7 @@ from kcr.cli.objects.inside import Inside, ask, ask_state, controllers_as_json, 
 from kcr.cli.objects.kinds.controllers import blocked_loop
 from kcr.cli.objects.kinds.webhooks import GROUP, read_webhooks
 from kcr.cli.objects.look import Shown, look
-from kcr.cli.objects.screen import fitted
+from kcr.cli.objects.screen import fitted, is_part_of
 from kcr.cli.output import output_option, show
 from kcr.cli.target import ObjectName, UnresolvedName, resolved
 from kcr.client.explainers import last_seen
@@ -30,8 +30,8 @@ from kcr.errors import ConfigError, TransportError
 @click.command(
     "explain",
     context_settings={"auto_envvar_prefix": "KCR"},
-    epilog="Exit codes: 0, 1 when the object is not there, the server cannot be used, or the --debug-address does not "
-    "answer, 2 on a wrong option.",
+    epilog="Exit codes: 0, 1 when the object does not exist, the server cannot be used, or the --debug-address does "
+    "not answer, 2 on a wrong option.",
 )
 @shared.object_argument
 @shared.object_options
@@ -141,10 +141,12 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
                 "controller",
                 ()
                 if inside is None
-                else lines_of_controllers(inside, has_ended=explanation.code in (Code.FINISHED, Code.FAILED)),
+                else lines_of_controllers(
+                    inside, explanation.reasons, has_ended=explanation.code in (Code.FINISHED, Code.FAILED)
+                ),
             ),
             ("conditions", (_condition(one, now) for one in shown.conditions)),
-            ("events", (_event(one, now) for one in shown.events)),
+            ("events", (_event(one, now) for one in shown.events if not is_part_of(one.message, explanation.reasons))),
         ],
     )
 

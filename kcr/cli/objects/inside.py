@@ -12,6 +12,7 @@ from kcr.api.durations import human_duration
 from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Resource
 from kcr.cli.debug.port import DebugPort
+from kcr.cli.objects.screen import is_part_of
 from kcr.errors import ConfigError
 from kcr.serving.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
 
@@ -124,13 +125,14 @@ def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
     return ControllerView(detail, own, busy, controller.is_sharded)
 
 
-def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator[str]:
+def lines_of_controllers(inside: Inside, told: Sequence[str] = (), *, has_ended: bool = False) -> Iterator[str]:
     """Yield the controllers' state for people: where the key is, its last error, its unconfirmed writes.
 
     Those with nothing to say are left out, and if all are, one is shown only where the port was named.
 
     Args:
         inside: The state of their process.
+        told: What is said already; an error that it quotes is left out.
         has_ended: Whether the object is finished: then it waits for nothing that matters.
     """
     process = inside.state.process
@@ -143,7 +145,7 @@ def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator
         return
     for view in shown or _best(inside.views):
         yield f"{view.detail.controller}: {phase_text(view)}"
-        yield from _details(view)
+        yield from _details(view, told)
     yield f"at {who}"
 
 
@@ -188,14 +190,15 @@ def phase_text(view: ControllerView) -> str:
             return f"{state.phase}: nothing is queued{_last(view.detail)}"
 
 
-def _details(view: ControllerView) -> Iterator[str]:
+def _details(view: ControllerView, told: Sequence[str]) -> Iterator[str]:
     detail, busy = view.detail, view.busy
     if detail.state.phase == "queued" and busy is not None and view.running is None:
         yield f"all workers are busy, the longest for {_span(busy.seconds)} with {busy.key} at {busy.at}"
     failed = next((run for run in detail.runs if run.outcome == "error"), None)
-    if detail.state.error:
+    error = detail.state.error
+    if error and not is_part_of(error.partition(": ")[2], told):
         when = "" if failed is None else f", {_span(failed.seconds_ago)} ago"
-        yield f"last error{when}: {detail.state.error}"
+        yield f"last error{when}: {error}"
     if detail.unconfirmed:
         left = len(detail.unconfirmed) - _NAMED
         more = f" and {left} more" if left > 0 else ""

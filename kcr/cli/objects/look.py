@@ -148,19 +148,19 @@ async def explain_absence(
     near = await near_objects(client, kind, key)
     elsewhere = f"to look in all namespaces: kubectl get {place.plural} -A --field-selector metadata.name={key.name}"
     if not place.namespaced:
-        elsewhere = f"to see those that are there: kubectl get {place.plural}"
+        elsewhere = f"to see those that exist: kubectl get {place.plural}"
     elif await _has_no_namespace(client, key.namespace):
         names = "name another namespace with -n: kubectl get namespaces"
         return Explanation(
-            Code.NOT_FOUND, f"is not there: nor is the namespace {key.namespace}", remedies=(names, elsewhere)
+            Code.NOT_FOUND, f"does not exist, nor does the namespace {key.namespace}", remedies=(names, elsewhere)
         )
     left = await _pods_left(client, key) if kind is Job else ()
     if not events and not left:
         reason = "no event is about it: it never existed, or was deleted"
         alike = (f"is it {near}?",) if near else ()
-        return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(*alike, elsewhere))
+        return Explanation(Code.NOT_FOUND, "does not exist", reasons=(reason,), remedies=(*alike, elsewhere))
     end = next((event for event in reversed(events) if event.reason in _ENDS), None)
-    headline, reason = "is not there any more", "it was deleted, by a user or with its owner"
+    headline, reason = "no longer exists", "it was deleted, by a user or with its owner"
     if kind is Job and end is not None:
         headline = f"{headline}: it {_ENDS[end.reason]}"
         reason = (

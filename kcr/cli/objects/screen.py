@@ -47,6 +47,12 @@ def fitted(headline: str, rows: Sequence[tuple[str, Iterable[str]]]) -> Iterator
             yield f"  {'' if number else title:<{_TITLE}}{line}"
 
 
+def is_part_of(text: str, texts: Iterable[str]) -> bool:
+    """Return whether a text is a part of one of these, apart from white space and the ends of generated names."""
+    part = _GENERATED.sub("", " ".join(text.split()))
+    return bool(part) and any(part in _GENERATED.sub("", " ".join(one.split())) for one in texts)
+
+
 def condensed(events: Sequence[Event]) -> tuple[Event, ...]:
     """Return events in their order, of warnings that differ in a generated name alone only the last, which counts all.
 

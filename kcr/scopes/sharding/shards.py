@@ -218,7 +218,7 @@ class Shards:
         """
         shard = WRITE_CONTEXT.get().shard
         if self._over:
-            raise LeadershipLostError(f"sharding of {self.config.key} has ended: this replica holds no shard any more")
+            raise LeadershipLostError(f"sharding of {self.config.key} has ended: this replica no longer holds a shard")
         if shard is None:
             raise ConfigError(_NO_OWNER)
         held = self._held.get(shard)

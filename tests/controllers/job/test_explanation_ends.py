@@ -1,4 +1,4 @@
-"""`kcr explain job/NAME` of Jobs that have ended, are being deleted or are not there."""
+"""`kcr explain job/NAME` of Jobs that have ended, are being deleted or do not exist."""
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
@@ -29,7 +29,6 @@ async def test_finished_job_names_how_it_failed(sim: Simulation) -> None:
           conditions  FailureTarget (BackoffLimitExceeded), 65s ago
                       Failed (BackoffLimitExceeded), 65s ago
           events      65s ago   Normal SuccessfulCreate: Created pod: pi-x
-                      65s ago   Warning BackoffLimitExceeded: Job has reached the specified backoff limit
     """)
 
 
@@ -56,7 +55,7 @@ async def test_complete_job_names_when_it_is_removed(sim: Simulation) -> None:
 @scenario(disturbed=False)
 async def test_absent_job_is_told_from_a_deleted_one(sim: Simulation) -> None:
     assert await explained(sim, "none") == text("""
-        job default/none: is not there
+        job default/none: does not exist
           why         no event is about it: it never existed, or was deleted
           remedy      to look in all namespaces: kubectl get jobs -A --field-selector metadata.name=none
     """)
@@ -66,7 +65,7 @@ async def test_absent_job_is_told_from_a_deleted_one(sim: Simulation) -> None:
     await sim.delete()
     await sim.clock.advance(60)
     assert await explained(sim) == text("""
-        job default/pi: is not there any more
+        job default/pi: no longer exists
           why         it was deleted, by a user or with its owner
           remedy      to look in all namespaces: kubectl get jobs -A --field-selector metadata.name=pi
           events      65s ago   Normal SuccessfulCreate: Created pod: pi-x
@@ -140,7 +139,7 @@ async def test_pod_that_a_gone_job_left_is_named_with_its_finalizer(sim: Simulat
     await sim.delete()
     await sim.clock.advance(5)
     assert await explained(sim) == text("""
-        job default/pi: is not there any more
+        job default/pi: no longer exists
           why         it was deleted, by a user or with its owner
                       pod pi-x of it stays for its finalizers: batch.kubernetes.io/job-tracking
           remedy      see whether a Job controller runs: it removes its finalizer from pods without a Job
@@ -155,7 +154,7 @@ async def test_pod_that_a_gone_job_left_is_named_with_its_finalizer(sim: Simulat
 @scenario(disturbed=False)
 async def test_missing_namespace_is_told_from_a_missing_job(sim: Simulation) -> None:
     found = await explain_absence(sim.client, Job, Key("nowhere", "pi"), (), sim.clock.now())
-    assert found.headline == "is not there: nor is the namespace nowhere"
+    assert found.headline == "does not exist, nor does the namespace nowhere"
     assert found.remedies == (
         "name another namespace with -n: kubectl get namespaces",
         "to look in all namespaces: kubectl get jobs -A --field-selector metadata.name=pi",

@@ -60,7 +60,7 @@ def test_second_call_creates_nothing_and_names_the_next_one(kcr: Command, served
     again = kcr("rerun", "job/twice")
     assert (again.code, again.out) == (1, "")
     assert again.err == (
-        "kcr: job.batch/twice-rerun-1 exists already: name the new one with --name; "
+        "kcr: job.batch/twice-rerun-1 already exists: name the new one with --name; "
         "run that one again with kcr rerun job/twice-rerun-1\n"
     )
     assert kcr("rerun", "job/twice-rerun-1", "-o", "name").out == "job.batch/twice-rerun-2\n"
@@ -98,7 +98,7 @@ def test_failed_indexes_run_again_alone(writes: int, kcr: Command, served: Serve
     assert sorted(pod.metadata.annotations[COMPLETION_INDEX] for pod in pods) == ["1", "3"]
     assert (new.status.completed_indexes, new.status.failed_indexes) == ("0,2", "1,3")
     again = kcr("rerun", f"job/{name}", "--failed-indexes")
-    assert (again.code, "exists already" in again.err) == (1, True)
+    assert (again.code, "already exists" in again.err) == (1, True)
 
 
 def test_job_that_cannot_run_again_is_one_line(kcr: Command, served: ServedCluster) -> None:

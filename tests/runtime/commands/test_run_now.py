@@ -37,7 +37,7 @@ def test_name_taken_is_one_line(kcr: Command, served: ServedCluster, cron: CronJ
     assert kcr("run-now", "cronjob/hello", "--name", "hello-taken").code == 0
     again = kcr("run-now", "cronjob/hello", "--name", "hello-taken")
     assert (again.code, again.out) == (1, "")
-    assert again.err == ("kcr: job.batch/hello-taken exists already: to start one more, name the new one with --name\n")
+    assert again.err == ("kcr: job.batch/hello-taken already exists: to start one more, name the new one with --name\n")
 
 
 def test_drawn_name_has_the_minute(kcr: Command, served: ServedCluster, cron: CronJob) -> None:

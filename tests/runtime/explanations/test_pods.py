@@ -129,7 +129,7 @@ async def test_deleted_node_is_said_of_its_pods(kcr_cluster: EmbeddedCluster, kc
           why         bound to it: default/web; no kubelet runs or reports them
           remedy      a cluster's pod garbage collector deletes them; where there is none:
                         kubectl -n default delete pod web --force --grace-period=0
-                      to see those that are there: kubectl get nodes
+                      to see those that exist: kubectl get nodes
     """)
 
 
@@ -279,5 +279,4 @@ async def test_schedule_that_never_comes_is_named(kcr_cluster: EmbeddedCluster, 
           why         InvalidSchedule: invalid schedule: 0 0 31 2 * : time difference between two schedules
                         is less than 1 second
           remedy      correct spec.schedule to times that there are, such as 0 0 28 2 *
-          events      5s ago    Warning InvalidSchedule: invalid schedule: 0 0 31 2 * : time difference bet…
     """)

@@ -60,7 +60,7 @@ pytestmark = pytest.mark.usefixtures("logs_of_commands")
         pytest.param(["wait", "job"], "kcr: name Jobs, as in job/NAME, or choose", id="kind-alone"),
         pytest.param(["logs", "job", "a", "b"], "kcr: 'job a b' names 2 objects: name one: see", id="two-for-one"),
         pytest.param(
-            ["wait", "job/x", "--for", "done"], "'done' is no end of a Job: write complete or failed", id="end"
+            ["wait", "job/x", "--for", "done"], "'done' is not an end of a Job: write complete or failed", id="end"
         ),
         pytest.param(["jbos"], "kcr: No such command 'jbos'. Did you mean 'jobs'?: see 'kcr --help'", id="slip"),
         pytest.param(["explain", "shop"], "write KIND/NAME, such as job/shop: see", id="name-alone-to-explain"),

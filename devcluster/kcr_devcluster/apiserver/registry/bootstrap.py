@@ -35,7 +35,7 @@ def _enforced(kind: Kind) -> Kind:
 
 
 def create_missing(registry: Registry) -> None:
-    """Create the default roles and bindings that are not there; those that are stay as they are.
+    """Create the default roles and bindings that do not exist; others stay as they are.
 
     Args:
         registry: The server's, with the namespace kube-system.

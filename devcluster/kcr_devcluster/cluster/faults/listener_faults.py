@@ -115,7 +115,7 @@ def _expired(request: HTTPRequest, server: APIServer) -> APIResponse:
 
 
 async def _interfere(server: APIServer, path: str) -> None:
-    """Write an object as another client would; nothing where it is not there."""
+    """Write an object as another client would; nothing where it does not exist."""
     body = {"metadata": {"annotations": {INTERFERENCE: str(server.registry.storage.revision)}}}
     headers = {"Content-Type": "application/merge-patch+json"}
     await server.handle(HTTPRequest("PATCH", f"{path}?fieldManager={_INTERFERER}", headers, msgspec.json.encode(body)))

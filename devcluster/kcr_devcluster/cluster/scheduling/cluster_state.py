@@ -149,7 +149,7 @@ class ClusterState:
         self.nodes: dict[str, NodeState] = {}
         # Where each placed pod is. Invariant: exactly these are in the `pods` of `nodes` and `_gone`.
         self._places: dict[Key, NodeState] = {}
-        # Pods of nodes that are not there; they count when the node comes back.
+        # Pods of nodes that do not exist; they count when the node comes back.
         self._gone: dict[str, NodeState] = {}
 
     def set_node(self, node: ScheduledNode) -> None:

@@ -101,7 +101,7 @@ class Placements(Handler[PlacedPod]):
         return len(members((info.pod for info in infos), group))
 
     def forget(self, key: Key) -> None:
-        """Take back the decision about a pod that is not there any more."""
+        """Take back the decision about a pod that no longer exists."""
         if self._assumed.pop(key, None) is not None:
             self._remove(key, Trigger())
 

@@ -60,10 +60,10 @@ def explain_lost_node(key: Key, pods: Sequence[Pod] | None) -> Explanation:
         key: The node.
         pods: The pods that are bound to it; None when they may not be read.
     """
-    there = "to see those that are there: kubectl get nodes"
+    there = "to see those that exist: kubectl get nodes"
     if not pods:
         reason = "no pod is bound to it" if pods is not None else "pods may not be listed, so its own are not known"
-        return Explanation(Code.NOT_FOUND, "is not there", reasons=(reason,), remedies=(there,))
+        return Explanation(Code.NOT_FOUND, "does not exist", reasons=(reason,), remedies=(there,))
     left = [pod for pod in pods if not is_terminal(pod)] or pods
     names = ", ".join(str(pod.key) for pod in left[:_NAMED])
     more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""

@@ -164,3 +164,10 @@ def test_json_has_the_fields_of_the_debug_port() -> None:
     assert found["state"]["dueSeconds"] == 1.5
     assert found["process"] == {"command": "kcr run", "version": "1.0", "pid": 12, "leading": True, "leader": "a"}
     assert list(controllers_as_json(None)) == []
+
+
+def test_error_that_is_quoted_already_is_left_out() -> None:
+    failing = view(FAILED, phase="backoff", retries=5, due_seconds=12.4, error='ForbiddenError: pods "pi-x2k4f" is out')
+    told = ('5s ago: Error creating: pods "pi-z9b7q" is out',)
+    assert [line for line in lines_of_controllers(inside(failing), told) if "last error" in line] == []
+    assert [line for line in lines_of_controllers(inside(failing)) if "last error" in line] != []

@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from kcr.api.core import Event, EventSeries
 from kcr.api.meta import MicroTime, ObjectMeta
-from kcr.cli.objects.screen import COLUMNS, LINES, condensed, fitted
+from kcr.cli.objects.screen import COLUMNS, LINES, condensed, fitted, is_part_of
 
 LONG = "word " * 200
 
@@ -64,3 +66,16 @@ def test_series_of_warnings_are_added_up() -> None:
 def test_control_characters_of_messages_reach_no_terminal() -> None:
     lines = list(fitted("it \x1b[2Jwaits", [("why", ["\x9b2J"]), ("events", ["a\x1b]0;title\x07"])]))
     assert lines == ["it \\x1b[2Jwaits", "  why         \\x9b2J", "  events      a\\x1b]0;title\\x07"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param('pods "pi-x2k4f" is forbidden', True, id="another-generated-name"),
+        pytest.param('pods  "pi-x2k4f"\nis forbidden', True, id="other-white-space"),
+        pytest.param("is denied", False, id="another-text"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_text_is_found_in_what_is_said(text: str, *, expected: bool) -> None:
+    assert is_part_of(text, ["why", '5s ago: Error creating: pods "pi-z9b7q" is forbidden: quota']) is expected

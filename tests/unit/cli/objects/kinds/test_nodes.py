@@ -55,5 +55,5 @@ def test_headline_is_the_nodes_readiness() -> None:
 
 
 def test_node_that_is_not_there_may_never_have_been() -> None:
-    assert explain_lost_node(Key("", "n2"), ()).headline == "is not there"
+    assert explain_lost_node(Key("", "n2"), ()).headline == "does not exist"
     assert "may not be listed" in explain_lost_node(Key("", "n2"), None).reasons[0]

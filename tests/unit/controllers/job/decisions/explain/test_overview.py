@@ -69,7 +69,6 @@ def refusal(message: str) -> Evidence:
               why         5s ago: Error creating: admission webhook "policy.example.dev" denied the request: no
                             latest images
               remedy      create the Job anew with a template that it accepts, or change its rules
-              events      5s ago    Warning FailedCreate: Error creating: admission webhook "policy.example.dev…
         """, id="webhook-denies"),
         pytest.param(SILENT, """
             job default/pi: cannot create pods: an admission webhook does not answer
@@ -82,7 +81,6 @@ def refusal(message: str) -> Evidence:
                             dial tcp 10.96.52.173:443: connect: connection refused
               remedy      mend its service, or set failurePolicy Ignore until then; where it is called:
                             kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml
-              events      5s ago    Warning FailedCreate: Error creating: Internal error occurred: failed calli…
         """, id="webhook-does-not-answer"),
         pytest.param(LIMIT, """
             job default/pi: cannot create pods: a LimitRange does not allow what they ask for
@@ -93,7 +91,6 @@ def refusal(message: str) -> Evidence:
                             is 100m, but limit is 1
               remedy      create the Job anew with a template within the limits:
                             kubectl -n default describe limitrange
-              events      5s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: maximum…
         """, id="limit-range"),
         pytest.param(RIGHT, """
             job default/pi: cannot create pods: their controller has no right to create them
@@ -106,7 +103,6 @@ def refusal(message: str) -> Evidence:
                             kcr rbac generate --controllers job --namespace default --name kcr-job |
                             kubectl apply -f - &&
                             kubectl -n default create rolebinding kcr-job --role=kcr-job --user=kcr-runner
-              events      5s ago    Warning FailedCreate: Error creating: pods is forbidden: User "kcr-runner"…
         """, id="no-right"),
         pytest.param(SECURITY, """
             job default/pi: cannot create pods: the namespace's Pod Security level denies them
@@ -119,10 +115,9 @@ def refusal(message: str) -> Evidence:
               remedy      create the Job anew with a template that sets the securityContext as the message asks;
                             the level:
                             kubectl get namespace default --show-labels
-              events      5s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: violate…
         """, id="pod-security"),
         pytest.param(ACCOUNT, """
-            job default/pi: cannot create pods: their service account is not there
+            job default/pi: cannot create pods: their service account does not exist
               wanted      1 completion, 1 pod at once, backoffLimit 6
               present     0 succeeded, 0 failed, 0 active (0 ready)
               next        in 11s: tries again to create 1 pod
@@ -130,7 +125,6 @@ def refusal(message: str) -> Evidence:
                             default/ci: serviceaccount "ci" not found
               remedy      create it, and they are created by themselves:
                             kubectl -n default create serviceaccount ci
-              events      5s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: error l…
         """, id="no-service-account"),
     ],
 )  # fmt: skip
@@ -387,7 +381,9 @@ def test_longest_explanation_fits_one_screen() -> None:
     words = "the policy of this cluster wants labels that name team, cost centre and owner; " * 30
     known = refusal(f'admission webhook "w" denied the request: {words}')
     others = tuple(
-        Event(type="Normal", reason=f"Reason{number}", message=words, metadata=pod(f"e{number}").metadata)
+        Event(
+            type="Normal", reason=f"Reason{number}", message=f"{number}: {words}", metadata=pod(f"e{number}").metadata
+        )
         for number in range(4)
     )
     conditions = tuple(Condition(type=f"Type{number}", status="True", message=words) for number in range(20))
