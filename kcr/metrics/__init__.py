@@ -5,7 +5,7 @@ and clients count in objects of their own, with plain numbers; the registry conv
 """
 
 from kcr.metrics.client_go import QUEUE_BUCKETS, HostRequests, QueueMetrics
-from kcr.metrics.controllers import ControllerMetrics, Outcome
+from kcr.metrics.components import ControllerMetrics, Outcome
 from kcr.metrics.registry import Metrics
 from kcr.metrics.table import Histogram, MetricsTable, Row
 

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcr.metrics.client_go import PRESSURE_ROWS, QUEUE_LABELS, QUEUE_ROWS, HostRequests, QueueMetrics, Requests
-from kcr.metrics.controllers import (
+from kcr.metrics.components import (
     CERTIFICATE_ROWS,
     CONTROLLER_ROWS,
     ELECTION_LABELS,

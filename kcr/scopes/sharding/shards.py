@@ -20,7 +20,7 @@ from kcr.client.context import WRITE_CONTEXT
 from kcr.clock import Clock
 from kcr.errors import ConfigError, ConflictError, LeadershipLostError, NotFoundError
 from kcr.log import get_logger
-from kcr.metrics.controllers import HANDOVER_BUCKETS
+from kcr.metrics.components import HANDOVER_BUCKETS
 from kcr.metrics.table import Histogram
 from kcr.scopes.gate import ScopePhase
 from kcr.scopes.leaderelection.config import JITTER_FACTOR, LeaderElectionConfig, released

@@ -15,7 +15,7 @@ from kcr.client.context import WRITE_CONTEXT, WriteContext
 from kcr.errors import ApiError, KcrError, described
 from kcr.log import get_logger
 from kcr.metrics import Metrics
-from kcr.metrics.controllers import WebhookMetrics
+from kcr.metrics.components import WebhookMetrics
 from kcr.serving.webhooks.conversion import PATH as CONVERT
 from kcr.serving.webhooks.conversion import Conversions, answer_review
 from kcr.serving.webhooks.handlers import AdmissionEndpoint
