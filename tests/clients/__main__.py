@@ -187,7 +187,7 @@ async def _ask(asked: Asked, driven: Driven, client: str, name: str, folder: Pat
         await server.send("PATCH", f"{version}/namespaces/{namespace}/{path}/status", {"status": status})
     if thing.direct:
         pod = f"api/v1/namespaces/{namespace}/pods/runner"
-        await _until(server, pod, "containerStatuses", lambda them: them and them[0]["ready"])
+        await _until(server, pod, "containerStatuses", _has_begun)
     if server.has_nodes and WEB in thing.objects:
         web = f"apis/apps/v1/namespaces/{namespace}/deployments/web"
         await _until(server, web, "observedGeneration", lambda found: found == 1)
@@ -221,6 +221,10 @@ def _collection(manifest: Mapping[str, Any], namespace: str) -> str:
     version, kind = manifest["apiVersion"], manifest["kind"].lower()
     plural = kind[:-1] + "ies" if kind.endswith("cy") else kind + "s"
     return f"{'apis' if '/' in version else 'api'}/{version}/namespaces/{namespace}/{plural}"
+
+
+def _has_begun(containers: Any) -> bool:
+    return bool(containers) and (containers[0]["ready"] or "terminated" in containers[0]["state"])
 
 
 def _free_port() -> int:

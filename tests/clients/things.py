@@ -90,6 +90,8 @@ WEB = made(
 POD = {"terminationGracePeriodSeconds": 0, "containers": [{"name": "a", "image": "busybox"}]}
 RUNNER = made("v1", "Pod", "runner", spec={**POD, "containers": [{
     "name": "a", "image": "busybox", "command": ["sh", "-c", "echo one; echo two; sleep 1000"]}]})  # fmt: skip
+ENDED = made("v1", "Pod", "runner", spec={**POD, "restartPolicy": "Never", "containers": [{
+    "name": "a", "image": "busybox", "command": ["sh", "-c", "echo one; echo two"]}]})  # fmt: skip
 # Answers one line of each connection; what replaces PORT is free on this machine.
 ANSWERS = """
 import socketserver
@@ -301,6 +303,13 @@ def _value(happened: Happened) -> str:
     return f"`{happened.answer['value']}`".replace("\n", " ")
 
 
+def _log(happened: Happened) -> str:
+    lines = [line.strip() for line in happened.answer["value"]]
+    if lines == ["one", "two"]:
+        return "ends with it"
+    return "begins again, and again" if lines == ["one", "two"] * 3 else _value(happened)
+
+
 def _put(happened: Happened) -> Any:
     return next((one.body for one in reversed(happened.seen) if one.method in ("PUT", "PATCH")), {})
 
@@ -376,6 +385,7 @@ THINGS: Mapping[str, Thing] = {
     "scale": Thing("Scale", "scale", plain(_scale), (), [WEB]),
     "execute": Thing("Exec: `echo hello`", "execute", plain(_value), (), [RUNNER], direct=True),
     "logs": Thing("Logs of two lines", "logs", plain(_value), (), [RUNNER], direct=True),
+    "log-end": Thing("Follow the log of a pod that has ended", "follow_log", plain(_log), (), [ENDED], direct=True),
     "evict": Thing("Evict a pod", "evict", plain(lambda _: "evicted"), (), [IDLE]),
     "evict-refused": Thing(
         "Evict a pod that a budget protects", "evict", _refused, (), [GUARDED, BUDGET],

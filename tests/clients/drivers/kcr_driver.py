@@ -114,9 +114,25 @@ class Kcr(Driver):
         async with self._client() as client:
             await client.set_scale(Deployment, self._key("web"), 1)
 
+    async def execute(self) -> str:
+        async with self._client() as client:
+            return (await client.exec(self._key("runner"), ["echo", "hello"])).stdout.decode()
+
+    async def forward(self, port: int) -> str:
+        async with self._client() as client, client.port_forward(self._key("runner"), port) as local:
+            reader, writer = await asyncio.open_connection("127.0.0.1", local)
+            writer.write(b"there\n")
+            text = (await reader.read(100)).decode()
+            writer.close()
+            return text
+
     async def logs(self) -> str:
         async with self._client() as client:
             return await client.log(self._key("runner"))
+
+    async def follow_log(self) -> list[str]:
+        async with self._client() as client, client.follow_log(self._key("runner")) as lines:
+            return [line.decode() async for line in lines]
 
     async def evict(self) -> None:
         async with self._client() as client:

@@ -56,6 +56,9 @@ class Kr8s(Driver):
     async def logs(self) -> str:
         return "\n".join([line async for line in (await self._get(Pod, "runner")).logs()])
 
+    async def follow_log(self) -> list[str]:
+        return [line async for line in (await self._get(Pod, "runner")).logs(follow=True)]
+
     async def forward(self, port: int) -> str:
         async with (await self._get(Pod, "runner")).portforward(port, local_port="auto") as local:
             reader, writer = await asyncio.open_connection("127.0.0.1", local)

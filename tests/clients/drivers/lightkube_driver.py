@@ -65,6 +65,9 @@ class Lightkube(Driver):
     def logs(self) -> str:
         return "".join(self._client().log("runner"))
 
+    def follow_log(self) -> list[str]:
+        return list(self._client().log("runner", follow=True))
+
     def evict(self) -> None:
         self._client().create(Pod.Eviction(metadata=ObjectMeta(name="idle")), "idle")
 

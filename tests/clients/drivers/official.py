@@ -4,6 +4,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import AsyncIterator
+from itertools import islice
 from typing import Any
 
 from driving import Driver, drive, follow, follow_async
@@ -13,6 +14,8 @@ client = importlib.import_module(f"{PACKAGE}.client")
 config = importlib.import_module(f"{PACKAGE}.config")
 watch = importlib.import_module(f"{PACKAGE}.watch")
 stream = importlib.import_module(f"{PACKAGE}.stream")
+# Three times the log that is followed.
+MOST_LINES = 6
 SYNC = PACKAGE == "kubernetes"
 KINDS = {
     "Deployment": ("AppsV1Api", "deployment"),
@@ -102,6 +105,17 @@ class Official(Driver):
 
     async def logs(self) -> str:
         return str(await done((await self._api()).read_namespaced_pod_log("runner", self.namespace)))
+
+    async def follow_log(self) -> list[str]:
+        lines: list[str] = []
+        log = watch.Watch().stream((await self._api()).read_namespaced_pod_log, "runner", self.namespace)
+        if SYNC:
+            return list(islice(log, MOST_LINES))
+        async for line in log:
+            lines.append(line)
+            if len(lines) == MOST_LINES:
+                break
+        return lines
 
     async def evict(self) -> None:
         body = {"metadata": {"name": "idle", "namespace": self.namespace}}
