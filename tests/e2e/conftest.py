@@ -25,7 +25,7 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
     home = tmp_path / "home"
     home.mkdir()
     version = setting("KCR_KUBERNETES_VERSION")
-    return {**kept, "HOME": str(home), **({"KCR_KUBERNETES_VERSION": version} if version else {})}
+    return {**kept, "HOME": str(home), **({"KCR_DEV_KUBERNETES_VERSION": version} if version else {})}
 
 
 @pytest.fixture

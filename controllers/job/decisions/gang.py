@@ -3,7 +3,7 @@
 Alpha, and off unless the gates `GenericWorkload` and `WorkloadWithJob` are on. Whatever does not fit, such as a
 Workload that another client created, leaves the Job to be scheduled as any other.
 
-Source: kubernetes/pkg/controller/job/job_scheduling_manager.go ; job-controller §35; KEP-5547, KEP-6089.
+Source: kubernetes/pkg/controller/job/job_scheduling_manager.go; job-controller §35; KEP-5547, KEP-6089.
 """
 
 import hashlib
