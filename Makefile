@@ -166,8 +166,10 @@ $(DOCS_STAMP): $(STAMP)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]' >&2
 	@touch $@
 
-# The documentation of VERSION as a site, with its search and without a server: dist/site/index.html. Other versions in it stay.
+# The documentation of VERSION as a site, with its search and without a server: dist/site/index.html. Other versions in it stay. Before
+# that the documents are checked: names, blocks that no test runs, links, the reference, and pictures older than what they show.
 docs: $(DOCS_STAMP)
+	@$(BIN)/pytest -q $(addprefix tests/docs/test_,names.py blocks.py links.py reference.py public_api.py)
 	@$(BIN)/python -m tools.site $(VERSION)
 
 image:
