@@ -1,4 +1,4 @@
-"""Fault injection between a client and its server, at the requests that a test chooses.
+"""Fault injection between a client and its server, at the requests and watch events that a test chooses.
 
 ```python
 faults = FaultyTransport(cluster.transport)
@@ -7,8 +7,20 @@ faults.on("patch", Job, chance=0.1).lose_reply()
 faults.on("patch", Pod, nth=1).lose_reply("cut")
 faults.on("create", Secret).arrive_late(2, cut_after=0.3)
 faults.on("list").fail(TooManyRequestsError, retry_after_seconds=5)
+faults.on("create", Pod).change(lambda pod: pod["metadata"]["labels"].clear())
 faults.on("watch", Pod, nth=1).freeze(after=2)
+faults.on("event", Pod, nth=3).drop()
+faults.on("event", Job).then(released.wait)
 manager = Manager(Client(faults), clock=clock)
+```
+
+Faults by chance are drawn from `random`, so that a seed repeats them. Everything goes wrong now and then, until `heal`:
+
+```python
+faults = FaultyTransport(cluster.transport, random=Random(seed))
+faults.on("write", chance=0.1).draw()
+faults.on("event", chance=0.1).draw("delay", "repeat", "cut")
+faults.on("write").during(20, 28).draw("lose_request", "500", "page 502")
 ```
 
 It wraps a transport, as `CrashingTransport` does, and the two can be stacked: this one injects faults of the network
@@ -16,190 +28,44 @@ and the server, that one crashes the process.
 """
 
 import asyncio
+import json
 import random as randomness
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated
 
 from msgspec import Meta
 
-from kcr.annotations import Count, NotNegative
+from kcr.annotations import Count
 from kcr.api.meta import Resource
-from kcr.arguments import checked, refuse
+from kcr.arguments import checked
 from kcr.client import Request, Response, Transport
-from kcr.errors import ApiError, TransportError
-from kcr.testing.source import MadeUp, made, refusal
-from kcr_devcluster.calls import Call, Verb, call_of
-from kcr_devcluster.testing.losses import Loss, lost, page
+from kcr.errors import TransportError
+from kcr.testing.source import MadeUp, refusal
+from kcr_devcluster.calls import Call, call_of
+from kcr_devcluster.testing.losses import lost, page
+from kcr_devcluster.testing.rules import (
+    ArriveLate,
+    Cut,
+    Delay,
+    Disturbance,
+    Drop,
+    Edit,
+    Fail,
+    Fault,
+    Freeze,
+    Lag,
+    LoseReply,
+    LoseRequest,
+    Repeat,
+    Rule,
+    Subject,
+    Then,
+)
 
-
-class _Fail(NamedTuple):
-    error: ApiError
-
-
-class _Delay(NamedTuple):
-    seconds: float
-
-
-class _Then(NamedTuple):
-    act: Callable[[], Awaitable[object]]
-
-
-class _LoseRequest(NamedTuple):
-    page: int
-
-
-class _LoseReply(NamedTuple):
-    loss: Loss
-
-
-class _ArriveLate(NamedTuple):
-    seconds: Callable[[], float]
-    cut_after: float | None
-    answered: bool
-
-
-class _Freeze(NamedTuple):
-    after: int
-
-
-class _Cut(NamedTuple):
-    after: int
-
-
-class _Repeat(NamedTuple):
-    pass
-
-
-class _Lag(NamedTuple):
-    seconds: Callable[[], float]
-
-
-_Disturbance = _Freeze | _Cut | _Repeat | _Lag
-_Fault = _Fail | _Delay | _Then | _LoseRequest | _LoseReply | _ArriveLate | _Disturbance
-
-
-def _drawn(seconds: float | Callable[[], float]) -> Callable[[], float]:
-    return seconds if callable(seconds) else lambda: seconds
-
-
-class Rule:
-    """Selects requests; one of the methods sets the fault.
-
-    Attributes:
-        met: How many requests it has been applied to.
-    """
-
-    def __init__(self, verb: str, kind: type[Resource] | None, nth: int, chance: float, name: str) -> None:
-        self.met: int = 0
-        self.fault: _Fault | None = None
-        self._verb = verb
-        self._resource = None if kind is None else (kind.resource.group, kind.resource.version, kind.resource.plural)
-        self._nth = nth
-        self._chance = chance
-        self._name = name
-        self._matched = 0
-
-    @checked
-    def fail(self, error: type[ApiError] | ApiError, *, retry_after_seconds: NotNegative = 0.0) -> None:
-        """Answer with an error; the request does not reach the server."""
-        self.fault = _Fail(made(error, retry_after_seconds))
-
-    @checked
-    def delay(self, seconds: NotNegative) -> None:
-        """Delay the request before it reaches the server."""
-        self.fault = _Delay(seconds)
-
-    @checked
-    def then(self, act: Callable[[], Awaitable[object]]) -> None:
-        """Await a callback first: another client's action just before the request arrives."""
-        self.fault = _Then(act)
-
-    @checked
-    def lose_request(self, page: Count = 0) -> None:
-        """Lose the request before it reaches the server: it is not executed.
-
-        Args:
-            page: The code of the page with which a proxy answers; 0 for no answer, which is a TransportError.
-        """
-        self.fault = _LoseRequest(page)
-
-    @checked
-    def lose_reply(self, loss: Loss = "silence") -> None:
-        """Lose the response of a request that was executed.
-
-        Args:
-            loss: The replacement: nothing, so that the caller gets a TransportError; a body that cannot be read
-                (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
-        """
-        self.fault = _LoseReply(loss)
-
-    @checked
-    def arrive_late(
-        self, seconds: NotNegative | Callable[[], float], *, cut_after: NotNegative | None = None, answered: bool = True
-    ) -> None:
-        """Let the request arrive late, whether its sender still waits or has ended: as behind a proxy.
-
-        Args:
-            seconds: How late; a function is called for each request.
-            cut_after: After how many seconds the sender's connection is cut, which is a TransportError; None for never.
-            answered: Whether the sender gets the answer if it waits so long; else it waits for its own timeout.
-        """
-        if self._verb == "watch":
-            raise ValueError('arrive_late: the rule is for requests to watch: take on("create", …)')
-        self.fault = _ArriveLate(_drawn(seconds), cut_after, answered)
-
-    @checked
-    def freeze(self, *, after: Count = 0) -> None:
-        """Silence a watch after so many lines, until its reader closes it."""
-        self._refuse_other("freeze")
-        self.fault = _Freeze(after)
-
-    @checked
-    def cut(self, *, after: Count = 0) -> None:
-        """Cut the connection of a watch after so many lines."""
-        self._refuse_other("cut")
-        self.fault = _Cut(after)
-
-    def repeat(self) -> None:
-        """Send each line of a watch twice."""
-        self._refuse_other("repeat")
-        self.fault = _Repeat()
-
-    @checked
-    def lag(self, seconds: NotNegative | Callable[[], float]) -> None:
-        """Let each line of a watch arrive late; their order stays.
-
-        Args:
-            seconds: How late; a function is called for each line.
-        """
-        self._refuse_other("lag")
-        self.fault = _Lag(_drawn(seconds))
-
-    def _refuse_other(self, action: str) -> None:
-        if self._verb not in ("", "list", "watch"):
-            raise ValueError(f'{action}: the rule is for requests to {self._verb}: take on("watch", …)')
-
-    @property
-    def action(self) -> _Fault:
-        """The fault; a rule that meets a request and has none is refused."""
-        if self.fault is None:
-            shown = ", ".join(
-                filter(None, (self._verb, "" if self._resource is None else self._resource[2], self._name))
-            )
-            refuse(f"FaultyTransport: on({shown}) has no action: call one, such as .fail(kcr.ConflictError)")
-        return self.fault
-
-    def takes(self, call: Call, random: randomness.Random) -> bool:
-        """Return whether the rule matches this request; called once for each."""
-        if self._verb not in ("", call.verb) or self._name not in ("", call.name):
-            return False
-        if self._resource not in (None, call.resource):
-            return False
-        self._matched += 1
-        taken = self._nth in (0, self._matched) and (self._chance >= 1.0 or random.random() < self._chance)
-        self.met += taken
-        return taken
+_EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_WITH_OBJECT = frozenset({"create", "update", "patch"})
 
 
 class FaultyTransport:
@@ -208,6 +74,7 @@ class FaultyTransport:
     Attributes:
         calls: Every request, in order, with or without a fault.
         under_way: The requests of `arrive_late` that have not arrived.
+        seen: How often each fault happened, by its name: `lose_reply cut`, `409`, `drop`.
     """
 
     @checked
@@ -216,10 +83,11 @@ class FaultyTransport:
 
         Args:
             inner: The way to the server.
-            random: The source of randomness for rules with a chance.
+            random: The source of randomness for rules with a chance, and for drawn faults.
         """
         self.calls: list[Call] = []
         self.under_way: list[Request] = []
+        self.seen: Counter[str] = Counter()
         self.inner = inner
         self._deliveries: set[asyncio.Task[MadeUp]] = set()
         self._random = random or randomness.Random(0)
@@ -228,28 +96,35 @@ class FaultyTransport:
     @checked
     def on(
         self,
-        verb: Verb | Literal[""] = "",
+        verb: Subject = "",
         kind: type[Resource] | None = None,
         *,
         nth: Count = 0,
         chance: Annotated[float, Meta(ge=0, le=1)] = 1.0,
         name: str = "",
+        most: Count = 0,
     ) -> Rule:
         """Return a new rule for requests of a verb, a kind and a name; each that is omitted matches all.
 
+        Rules for events apply at once, also to watches that have begun; bookmarks are no events.
+
         Args:
-            verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
+            verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`; `write` for the last four; `event`
+                for each event of a watch.
             kind: The type of the objects.
-            nth: Matches only the n-th such request from now on; 0 for every one.
+            nth: Matches only the n-th such request or event from now on; 0 for every one.
             chance: The probability of a match.
             name: The object's name. Creations have none before they are answered.
+            most: Matches so often at most; 0 for no limit.
         """
-        rule = Rule(verb, kind, nth, chance, name)
+        rule = Rule(verb, kind, nth, chance, name, most)
         self._rules.append(rule)
         return rule
 
     def heal(self) -> None:
         """Remove all rules. Watches that are silent stay so until their reader closes them."""
+        for rule in self._rules:
+            rule.lift()
         self._rules.clear()
 
     async def arrived(self) -> None:
@@ -261,44 +136,67 @@ class FaultyTransport:
         """Send one request."""
         return self._send(request)
 
+    def _faults(self, verb: str, resource: tuple[str, str, str], name: str) -> list[tuple[Rule, Fault]]:
+        """Return the faults of a request or event, each with its rule."""
+        taken = [rule for rule in self._rules if rule.takes(verb, resource, name, self._random)]
+        faults = [(rule, rule.fault_of(verb, self._random)) for rule in taken]
+        self.seen.update(str(fault) for _, fault in faults)
+        return faults
+
     @asynccontextmanager
     async def _send(self, request: Request) -> AsyncIterator[Response]:
         call = call_of(request.method, request.target)
         self.calls.append(call)
-        faults = [rule.action for rule in self._rules if rule.takes(call, self._random)]
-        answer = await self._before(request, faults)
+        faults = self._faults(*call[:3])
+        for _, fault in faults:
+            if isinstance(fault, Edit) and call.verb in _WITH_OBJECT:
+                request = request._replace(body=_changed(request.body, fault))
+        answer = await self._before(request, (fault for _, fault in faults))
         if answer is not None:
             yield answer
             return
         async with self.inner.send(request) as response:
-            reply = response
-            for fault in faults:
+            is_watch = call.verb == "watch"
+            reply: Response = _Events(response, request, call, self._faults_of_event) if is_watch else response
+            for rule, fault in faults:
                 match fault:
-                    case _LoseReply(loss):
+                    case LoseReply(loss):
                         reply = await lost(request, reply, loss)
-                    case _Freeze() | _Cut() | _Repeat() | _Lag():
-                        reply = _Disturbed(reply, request, fault)
+                    case Freeze() | Cut() | Repeat() | Lag():
+                        reply = _Disturbed(reply, request, rule, fault)
             yield reply
 
-    async def _before(self, request: Request, faults: Iterable[_Fault]) -> MadeUp | None:
+    def _faults_of_event(self, call: Call, line: bytes) -> list[Fault]:
+        if not any(rule.has_events for rule in self._rules):
+            return []
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return []
+        if not isinstance(event, dict) or event.get("type") not in _EVENTS:
+            return []
+        name = event.get("object", {}).get("metadata", {}).get("name", "")
+        return [fault for _, fault in self._faults("event", call.resource, name)]
+
+    async def _before(self, request: Request, faults: Iterable[Fault]) -> MadeUp | None:
         """Let the faults before a request happen; return the answer that comes in place of the server's."""
         for fault in faults:
             match fault:
-                case _Delay(seconds):
-                    await asyncio.sleep(seconds)
-                case _Then(act):
+                case Delay(seconds):
+                    await asyncio.sleep(seconds())
+                case Then(act):
                     await act()
-                case _LoseRequest(page=code):
+                case LoseRequest(page=code):
                     if not code:
                         raise TransportError(f"{request.method} {request.target}: the request was lost")
                     return page(code)
-                case _Fail(error):
+                case Fail(error):
                     return refusal(error)
-                case _ArriveLate() if "watch=" not in request.target:
+                case ArriveLate() if "watch=" not in request.target:
                     return await self._arrive_late(request, fault)
         return None
 
-    async def _arrive_late(self, request: Request, fault: _ArriveLate) -> MadeUp:
+    async def _arrive_late(self, request: Request, fault: ArriveLate) -> MadeUp:
         # The fence is the sender's, which has sent it already.
         sent = request._replace(fence=None)
         delivery = asyncio.create_task(  # noqa: TID251  # a sender that is cancelled takes nothing back
@@ -326,34 +224,119 @@ class FaultyTransport:
             return MadeUp(response.status, await response.read(), response.headers)
 
 
-class _Disturbed:
-    """A response with faults in its lines."""
+def _changed(body: bytes, fault: Edit, *, of_event: bool = False) -> bytes:
+    """Return an object, or the event with it, as a fault changes it."""
+    found = json.loads(body)
+    fault.change(found["object"] if of_event else found)
+    return json.dumps(found).encode()
 
-    def __init__(self, inner: Response, request: Request, fault: _Disturbance) -> None:
+
+def _cut_off(request: Request) -> TransportError:
+    return TransportError(f"{request.method} {request.target}: the connection was cut")
+
+
+async def _silence(request: Request) -> None:
+    """Wait as long as a reader does: over HTTP one with an idle timeout gets an error after so long."""
+    idle = request.idle_seconds
+    await (asyncio.get_running_loop().create_future() if idle is None else asyncio.sleep(idle))
+
+
+class _Stream:
+    """A response whose lines are disturbed."""
+
+    def __init__(self, inner: Response, request: Request) -> None:
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
         self._request = request
-        self._fault = fault
 
     async def read(self) -> bytes:
         return await self._inner.read()
 
+
+class _Events(_Stream):
+    """A watch with faults at single events."""
+
+    def __init__(
+        self, inner: Response, request: Request, call: Call, faults: Callable[[Call, bytes], list[Fault]]
+    ) -> None:
+        super().__init__(inner, request)
+        self._call, self._faults = call, faults
+
     async def lines(self) -> AsyncIterator[bytes]:
-        if isinstance(self._fault, _Lag):
-            async for line in self._late_lines(self._fault.seconds):
-                yield line
-            return
-        left = self._fault.after if isinstance(self._fault, _Freeze | _Cut) else -1
-        if left == 0:
-            await self._end()
+        async for line in self._inner.lines():
+            arriving = [line]
+            for fault in self._faults(self._call, line):
+                match fault:
+                    case Cut(how="end"):
+                        return
+                    case Cut(how=how):
+                        if how == "half":
+                            yield line[: len(line) // 2]
+                        raise _cut_off(self._request)
+                    case _:
+                        arriving = await self._disturb(arriving, fault)
+            for one in arriving:
+                yield one
+
+    async def _disturb(self, arriving: list[bytes], fault: Fault) -> list[bytes]:
+        """Let a fault happen; return the lines that arrive in place of those before."""
+        match fault:
+            case Delay(seconds):
+                await asyncio.sleep(seconds())
+            case Then(act):
+                await act()
+            case Freeze():
+                await _silence(self._request)
+                raise _cut_off(self._request)
+            case Drop():
+                return []
+            case Repeat():
+                return 2 * arriving
+            case Edit():
+                return [_changed(line, fault, of_event=True) for line in arriving]
+        return arriving
+
+
+class _Disturbed(_Stream):
+    """A response with faults in its lines."""
+
+    def __init__(self, inner: Response, request: Request, rule: Rule, fault: Disturbance) -> None:
+        super().__init__(inner, request)
+        self._rule, self._fault = rule, fault
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        match self._fault:
+            case Lag(seconds):
+                lines = self._late_lines(seconds)
+            case Repeat():
+                lines = self._repeated_lines()
+            case Freeze(after) | Cut(after=after):
+                lines = self._ended_lines(after())
+        async for line in lines:
+            yield line
+
+    async def _repeated_lines(self) -> AsyncIterator[bytes]:
         async for line in self._inner.lines():
             yield line
-            if isinstance(self._fault, _Repeat):
+            if not self._rule.is_over:
                 yield line
+
+    async def _ended_lines(self, left: int) -> AsyncIterator[bytes]:
+        how = self._fault.how if isinstance(self._fault, Cut) else "error"
+        lines = self._inner.lines()
+        while left > 0 or self._rule.is_over:
+            if (line := await anext(lines, None)) is None:
+                return
+            yield line
             left -= 1
-            if left == 0:
-                await self._end()
+        if how == "end":
+            return
+        if how == "half" and (line := await anext(lines, b"")):
+            yield line[: len(line) // 2]
+        if isinstance(self._fault, Freeze):
+            await _silence(self._request)
+        raise _cut_off(self._request)
 
     async def _late_lines(self, seconds: Callable[[], float]) -> AsyncIterator[bytes]:
         """Take lines as they come, and hold them back, so that one delay does not add to the next."""
@@ -363,7 +346,7 @@ class _Disturbed:
             end: Exception | None = None
             try:
                 async for line in self._inner.lines():
-                    held.put_nowait((loop.time() + seconds(), line))
+                    held.put_nowait((loop.time() + (0.0 if self._rule.is_over else seconds()), line))
             except Exception as error:  # the reader gets it
                 end = error
             held.put_nowait((loop.time(), end))
@@ -381,10 +364,3 @@ class _Disturbed:
                     return
         finally:
             taking.cancel()
-
-    async def _end(self) -> None:
-        if isinstance(self._fault, _Freeze):
-            # As over HTTP: a reader with an idle timeout gets an error when the silence has lasted so long.
-            idle = self._request.idle_seconds
-            await (asyncio.get_running_loop().create_future() if idle is None else asyncio.sleep(idle))
-        raise TransportError(f"{self._request.method} {self._request.target}: the connection was cut")

@@ -1,4 +1,8 @@
 import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -9,6 +13,7 @@ from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError,
 from kcr.testing import FaultyTransport, VirtualClock, build
 from kcr_devcluster.calls import Call
 from kcr_devcluster.cluster import EmbeddedCluster
+from kcr_devcluster.testing.rules import Rule
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -218,3 +223,172 @@ async def test_something_else_may_happen_first(kcr_cluster: EmbeddedCluster) -> 
     faults.on("create", ConfigMap, nth=1).then(lambda: kcr_cluster.client.create(plain("a")))
     with pytest.raises(AlreadyExistsError):
         await client.create(plain("a"))
+
+
+@pytest.mark.parametrize(
+    ("choose", "expected"),
+    [
+        pytest.param(lambda rule: rule.drop(), ["a", "c"], id="drop"),
+        pytest.param(lambda rule: rule.repeat(), ["a", "b", "b", "c"], id="repeat"),
+        pytest.param(lambda rule: rule.delay(7), ["a", "b", "c"], id="delay"),
+        pytest.param(lambda rule: rule.change(rename), ["a", "renamed", "c"], id="change"),
+        pytest.param(lambda rule: rule.cut(), ["a"], id="cut"),
+        pytest.param(lambda rule: rule.cut(how="half"), ["a"], id="half"),
+        pytest.param(lambda rule: rule.cut(how="end"), ["a"], id="end"),
+        pytest.param(lambda rule: rule.freeze(), ["a"], id="freeze"),
+    ],
+)
+async def test_only_the_chosen_event_of_a_watch_is_disturbed(
+    kcr_cluster: EmbeddedCluster, choose: Callable[[Rule], None], expected: list[str]
+) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
+    rule = faults.on("event", ConfigMap, nth=2)
+    choose(rule)
+    seen: list[str] = []
+    with suppress(TransportError, ApiError, TimeoutError):
+        await asyncio.wait_for(_collect(kcr_cluster, client, seen), 100)
+    assert (seen, rule.met) == (expected, 1)
+
+
+def rename(obj: dict[str, Any]) -> None:
+    obj["metadata"]["name"] = "renamed"
+
+
+async def _collect(cluster: EmbeddedCluster, client: Client, seen: list[str]) -> None:
+    """Collect the names of three creations until the watch ends."""
+    now = (await cluster.client.list_page(ConfigMap))[0].resource_version
+    for name in ("a", "b", "c"):
+        await cluster.client.create(plain(name))
+    async with client.watch(ConfigMap, resource_version=now, timeout_seconds=60) as events:
+        async for event in events:
+            if event.type != "BOOKMARK":
+                seen.append(event.object.metadata.name)
+
+
+async def test_delayed_event_delays_those_behind_it(kcr_cluster: EmbeddedCluster) -> None:
+    faults, client = faulty(kcr_cluster)
+    faults.on("event", name="a").delay(lambda: 7.0)
+    faults.on("watch").cut(after=2, how="end")
+    seen: list[str] = []
+    await _collect(kcr_cluster, client, seen)
+    assert (seen, asyncio.get_running_loop().time()) == (["a", "b"], pytest.approx(7))
+
+
+async def test_watch_that_has_begun_is_held_until_it_is_released(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    faults, client = faulty(kcr_cluster)
+    seen: list[str] = []
+    released = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_collect(kcr_cluster, client, seen))
+        await kcr_clock.advance(1)
+        faults.on("event", ConfigMap).then(released.wait)
+        await kcr_cluster.client.create(plain("d"))
+        await kcr_clock.advance(10)
+        assert seen == ["a", "b", "c"]
+        released.set()
+        await kcr_clock.advance(1)
+        assert seen == ["a", "b", "c", "d"]
+
+
+async def test_lifted_rule_and_healed_wire_leave_open_watches_alone(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    faults, client = faulty(kcr_cluster)
+    lag = faults.on("watch")
+    lag.lag(5)
+    faults.on("watch").repeat()
+    faults.on("watch").cut(after=8)
+    faults.on("event").delay(5)
+    seen: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_collect(kcr_cluster, client, seen))
+        await kcr_clock.advance(21)
+        assert seen == ["a", "a", "b", "b", "c", "c"]
+        lag.lift()
+        faults.heal()
+        await kcr_cluster.client.create(plain("d"))
+        await kcr_clock.advance(1)
+        assert seen[6:] == ["d"]
+
+
+async def test_created_object_is_changed_on_its_way(kcr_cluster: EmbeddedCluster) -> None:
+    faults, client = faulty(kcr_cluster)
+    faults.on("create", ConfigMap).change(lambda obj: obj["metadata"].update(labels={"by": "webhook"}))
+    assert (await client.create(plain("kept"))).metadata.labels == {"by": "webhook"}
+    faults.on("patch", name="kept").change(lambda patch: patch["data"].update(by="webhook"))
+    patched = await client.merge_patch(ConfigMap, Key("default", "kept"), {"data": {"a": "b"}})
+    assert patched.data == {"a": "b", "by": "webhook"}
+
+
+async def test_rule_matches_so_often_at_most(kcr_cluster: EmbeddedCluster) -> None:
+    faults, client = faulty(kcr_cluster)
+    rule = faults.on("write", most=2)
+    rule.fail(ConflictError)
+    refused = 0
+    for name in ("a", "b", "c", "d"):
+        try:
+            await client.create(plain(name))
+        except ConflictError:
+            refused += 1
+    assert (refused, rule.met, faults.seen) == (2, 2, {"409": 2})
+
+
+async def test_outage_has_a_beginning_and_an_end(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    faults, client = faulty(kcr_cluster)
+    await kcr_clock.advance(5)
+    faults.on("create").during(10, 20).lose_request()
+    created: list[float] = []
+    for number in range(30):
+        with suppress(TransportError):
+            await client.create(plain(str(number)))
+            created.append(number)
+        await kcr_clock.advance(1)
+    assert created == [*range(10), *range(20, 30)]
+
+
+@pytest.mark.parametrize("verb", ["write", "get", "list", "event", ""])
+async def test_drawn_faults_suit_what_they_happen_to(kcr_cluster: EmbeddedCluster, verb: Any) -> None:
+    faults = FaultyTransport(kcr_cluster.transport, random=random.Random(1))
+    client = Client(faults)
+    faults.on(verb, chance=0.7).draw()
+    for number in range(60):
+        with suppress(ApiError, TransportError):
+            await client.create(plain(str(number)))
+        with suppress(ApiError, TransportError):
+            await client.get(ConfigMap, Key("default", "0"))
+        with suppress(ApiError, TransportError):
+            await client.list(ConfigMap)
+        if verb in ("event", ""):
+            with suppress(ApiError, TransportError):
+                async with client.watch(ConfigMap, resource_version="", timeout_seconds=5) as events:
+                    async for _ in events:
+                        pass
+    await faults.arrived()
+    names = {name.partition(" ")[0] for name in faults.seen}
+    reads = {"delay", "lose_request", "lose_reply", "429", "500", "503", "page"}
+    writes = reads | {"409", "arrive_late"}
+    expected = {"write": writes, "get": reads, "list": reads, "event": {"delay", "repeat", "cut", "freeze"}, "": writes}
+    assert names == expected[verb]
+
+
+async def test_drawn_faults_are_those_named(kcr_cluster: EmbeddedCluster) -> None:
+    faults, client = faulty(kcr_cluster)
+    faults.on().draw("409", "500")
+    for number in range(20):
+        with suppress(ApiError):
+            await client.create(plain(str(number)))
+    assert set(faults.seen) == {"409", "500"}
+
+
+async def test_one_seed_draws_the_same_faults_again(kcr_cluster: EmbeddedCluster) -> None:
+    async def seen(seed: int) -> list[tuple[str, int]]:
+        faults = FaultyTransport(kcr_cluster.transport, random=random.Random(seed))
+        faults.on("list", chance=0.5).draw("429", "lose_request", "page 502")
+        for _ in range(30):
+            with suppress(ApiError, TransportError):
+                await Client(faults).list(ConfigMap)
+        return sorted(faults.seen.items())
+
+    assert await seen(1) == await seen(1) != await seen(2)
