@@ -99,7 +99,7 @@ class Run:
                     self._collect(obligations, 0.0, self.rates.patience_seconds)
                 await clock.advance(random.random() * 60)
                 await acting
-                network.healed = True
+                network.heal()
                 if not self.rates.is_mild:
                     self._collect(obligations, AFTERMATH, 70.0)
                 await history.see_the_end(clock, PATIENCE)

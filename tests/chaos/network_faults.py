@@ -1,32 +1,25 @@
-"""A network whose faults are drawn from a seed. What passes it is signed, so that a history can say who wrote what."""
+"""Networks between a controller and its server whose faults are drawn from a seed: rates of `kcr.testing`'s faults."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from functools import partial
 from random import Random
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from kcr.api.batch import Job
+from kcr.api.core import Pod
 from kcr.client import Request, Response, Transport
-from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
-from kcr.testing.source import made, refusal
-from kcr_devcluster.calls import call_of
-from kcr_devcluster.testing.losses import LOSSES, Loss, lost, page
-from tests.chaos.tally import FAULTS, met
-from tests.kit.transports import ChangedResponse
+from kcr.testing import FaultyTransport
+from kcr_devcluster.testing.rules import Drawn
+from tests.chaos.authors import Sender, Signature
+from tests.chaos.tally import FAULTS
 
-# The author of the change that the storage just records. A late write has no author any more.
-AUTHOR: ContextVar[str] = ContextVar("author", default="")
-CONTROLLER, LATE, USER = "controller", "late", "user"
-
-_WRITES = ("POST", "PATCH", "DELETE")
-# A write that is not executed, one whose reply is lost, one that is executed when no client waits for it any more,
-# one that takes long; refusals; and a proxy that answers for the server, when the write is executed or is not.
-_LOST = tuple(f"lost {loss}" for loss in LOSSES)
-_FAULTS = ("cut", "late", "slow", "409", "429", "500", "page 404", "page 502", *_LOST)
-_OUTAGE = ("cut", "500", "page 502", "lost silence", "lost cut", "lost 502")
-_READ_FAULTS = ("page 404", "page 502", "lost cut", "lost garbage")
-_REFUSALS: dict[str, type[ApiError]] = {"409": ConflictError, "429": TooManyRequestsError, "500": ServerError}
+# Reads of one object and writes; lists and watches have rates of their own.
+_FAULTS: tuple[Drawn, ...] = (
+    "delay", "lose_request", "lose_reply", "arrive_late", "409", "429", "500", "page 404", "page 502",
+)  # fmt: skip
+_OUTAGE: tuple[Drawn, ...] = ("lose_request", "lose_reply", "500", "page 502")
+_UNCUT = 100_000
 
 
 class FaultRates(NamedTuple):
@@ -34,7 +27,7 @@ class FaultRates(NamedTuple):
 
     Attributes:
         share: How many of the writes, and of the reads of one object, go wrong.
-        most: How many at most.
+        most: How many of either at most.
         delay: By how many seconds a watch of pods may lag.
         jobs_delay: By how many seconds a watch of Jobs may.
         cut_after: After how many lines a watch is cut; 0 for never.
@@ -87,136 +80,36 @@ def random_rates(random: Random) -> FaultRates:
     )
 
 
-class FaultyNetwork:
-    """A transport on which anything may go wrong, until it is healed.
+class FaultyNetwork(Sender):
+    """The way of a controller to the server; events recorded about objects have no faults.
 
     Attributes:
-        healed: Whether everything goes well from now on.
-        invalid: What the server refused with 422: no status and no pod of ours may be malformed. Patches of pods may
-            come too late to be valid.
+        faults: What goes wrong on it.
+        invalid: What the server refused, see `Signature`.
     """
 
-    def __init__(
-        self,
-        inner: Transport,
-        rates: FaultRates,
-        random: Random,
-        group: asyncio.TaskGroup,
-        *,
-        compact: Callable[[], None],
-        faults: Sequence[str] = _FAULTS,
-    ) -> None:
-        self.inner = inner
-        self._rates = rates
-        self._random = random
-        self._group = group
-        self._compact = compact
-        self._faults = faults
-        self._done = 0
-        self.healed = False
-        self.invalid: list[str] = []
+    def __init__(self, server: Transport, random: Random) -> None:
+        self._server = Signature(server)
+        self.invalid = self._server.invalid
+        self.faults = FaultyTransport(self._server, random=random)
+        super().__init__(self.faults)
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        watches = "watch=" in request.target
-        fault = self._fault(request)
-        kind, _, how = fault.partition(" ")
-        if fault:
-            met(f"request or reply: {fault}")
-        if fault.isdecimal() or kind == "page":
-            yield page(int(how)) if how else refusal(made(_REFUSALS[fault]))
-            return
-        await self._before(fault, request)
-        async with self._signed(request) as response:
-            if kind == "lost":
-                yield await lost(request, response, cast("Loss", how))
-                return
-            if response.status == 422 and (request.method == "POST" or "/status" in request.target):
-                self.invalid.append((await response.read()).decode())
-            if watches and not self.healed:
-                yield ChangedResponse(response, lambda lines: self.disturbed_lines(lines, request))
-            else:
-                yield response
-
-    @asynccontextmanager
-    async def _signed(self, request: Request, author: str = CONTROLLER) -> AsyncIterator[Response]:
-        token = AUTHOR.set(author)
-        async with self.inner.send(request) as response:
-            AUTHOR.reset(token)
+        sending = self._server.send if "/events" in request.target else super().send
+        async with sending(request) as response:
             yield response
 
-    def _fault(self, request: Request) -> str:
-        rates = self._rates
-        writes = request.method in _WRITES
-        if self.healed or "/events" in request.target or not (writes or call_of(request.method, request.target).name):
-            return ""
-        start, end = rates.outage
-        if start <= asyncio.get_running_loop().time() < end:
-            return self._random.choice(_OUTAGE if writes else _READ_FAULTS)
-        if self._done >= rates.most or self._random.random() >= rates.share:
-            return ""
-        self._done += 1
-        return self._random.choice(self._faults if writes else _READ_FAULTS)
-
-    async def _before(self, fault: str, request: Request) -> None:
-        if fault == "late":
-            self._group.create_task(self._send_late(request, self._random.random() * 5))
-        if fault in ("cut", "late"):
-            raise TransportError(f"{request.method} {request.target}: no answer")
-        if fault == "slow":
-            await asyncio.sleep(self._random.random() * 3)
-
-    async def _send_late(self, request: Request, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        async with self._signed(request, LATE):
-            pass
-
-    def length(self, request: Request) -> int:
-        """After how many lines a watch is cut. Most first lists get through, or no controller would ever begin."""
-        if not self._rates.cut_after or ("sendInitialEvents" in request.target and self._random.random() < 0.7):
-            return 100_000
-        return self._random.randint(1, 2 * self._rates.cut_after)
-
-    async def disturbed_lines(self, lines: AsyncIterator[bytes], request: Request) -> AsyncIterator[bytes]:
-        """Yield lines late, some of them twice, until the stream is cut; what it missed may be forgotten then."""
-        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
-        rates, left = self._rates, self.length(request)
-        delay = rates.jobs_delay if "/jobs?" in request.target else rates.delay
-
-        async def take() -> None:
-            async for line in lines:
-                waiting.put_nowait((loop.time() + self._random.random() * delay * (not self.healed), line))
-            waiting.put_nowait((loop.time(), None))
-
-        # Not in a group of its own: whoever reads may stop at any line.
-        taking = self._group.create_task(take())
-        try:
-            # When the network heals, each watch that may be cut is cut once more; the others notice nothing.
-            while left > 0 and not (self.healed and rates.cut_after):
-                due, line = await waiting.get()
-                FAULTS["watch event: delayed"] += due > loop.time()
-                await asyncio.sleep(max(0.0, due - loop.time()))
-                if line is None:
-                    return
-                again = not self.healed and self._random.random() < rates.twice
-                FAULTS["watch event: doubled"] += again
-                for _ in range(1 + again):
-                    yield line
-                left -= 1
-        finally:
-            taking.cancel()
-        met("watch: cut")
-        if self._random.random() < 0.5:
-            met("watch: history compacted")
-            self._compact()
-        raise TransportError("the watch was cut")
+    def heal(self) -> None:
+        """Let everything go well from now on."""
+        self.faults.heal()
 
 
 @asynccontextmanager
 async def faulty_network(
     inner: Transport, rates: FaultRates, random: Random, *, compact: Callable[[], None], late: bool
 ) -> AsyncIterator[FaultyNetwork]:
-    """Let faults happen; the network heals with the end of the context.
+    """Let faults happen; the network heals with the end of the context, and what is under way arrives.
 
     Args:
         inner: The network without faults.
@@ -226,8 +119,41 @@ async def faulty_network(
         late: Whether a write may be executed when no client waits for it any more: not when another process may have
             taken over by then.
     """
-    faults = tuple(fault for fault in _FAULTS if late or fault != "late")
-    async with asyncio.TaskGroup() as group:
-        network = FaultyNetwork(inner, rates, random, group, compact=compact, faults=faults)
-        yield network
-        network.healed = True
+    network = FaultyNetwork(inner, random)
+    _break_requests(network.faults, rates, late=late)
+    _break_watches(network.faults, rates, random, compact)
+    yield network
+    network.heal()
+    await network.faults.arrived()
+    FAULTS.update({f"network: {fault}": times for fault, times in network.faults.seen.items()})
+
+
+def _break_requests(faults: FaultyTransport, rates: FaultRates, *, late: bool) -> None:
+    if any(rates.outage):
+        faults.on("write").during(*rates.outage).draw(*_OUTAGE)
+        faults.on("get", chance=0.5).during(*rates.outage).draw(*_OUTAGE)
+    if rates.share and rates.most:
+        drawn = tuple(fault for fault in _FAULTS if late or fault != "arrive_late")
+        faults.on("write", chance=rates.share, most=rates.most).draw(*drawn)
+        if not rates.is_mild:
+            faults.on("get", chance=rates.share, most=rates.most).draw(*drawn)
+
+
+def _break_watches(faults: FaultyTransport, rates: FaultRates, random: Random, compact: Callable[[], None]) -> None:
+    if rates.twice:
+        faults.on("event", chance=rates.twice).repeat()
+    for kind, delay in ((Pod, rates.delay), (Job, rates.jobs_delay)):
+        if delay:
+            faults.on("watch", kind).lag(partial(random.uniform, 0, delay))
+    if rates.cut_after:
+
+        def lines() -> int:
+            # Most first lists get through, or no controller would ever begin.
+            return _UNCUT if random.random() < 0.3 else random.randint(1, 2 * rates.cut_after)
+
+        async def forget() -> None:
+            compact()
+
+        faults.on("watch").cut(after=lines)
+        # A watch that begins again may have to list.
+        faults.on("watch", chance=0.5).then(forget)

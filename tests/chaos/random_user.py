@@ -15,7 +15,7 @@ from kcr.client import Client
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ApiError, NotFoundError
 from kcr.testing import eventually
-from tests.chaos.network_faults import AUTHOR, USER
+from tests.chaos.authors import AUTHOR, USER
 from tests.kit.harness import create
 
 KEY = Key("default", "pi")

@@ -34,9 +34,10 @@ from kcr.testing import CrashingTransport, VirtualClock
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.loop import VirtualLoop
+from tests.chaos.authors import AUTHOR, USER
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS
 from tests.chaos.laws.history import History
-from tests.chaos.network_faults import AUTHOR, USER, FaultRates, FaultyNetwork, faulty_network
+from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
 from tests.chaos.tally import checked, met

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from kcr.api.batch import COMPLETE, COMPLETION_INDEX, FAILED, Job, is_finished
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Event, Pod
-from kcr.api.meta import controller_of
+from kcr.api.meta import Resource, controller_of
 from kcr.api.pods import is_active, is_terminal
+from kcr.client import Request, Response
 from kcr.controllers.job.decisions.lifecycle import INTERIM
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.manager import Manager
@@ -21,7 +22,7 @@ from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller
 from tests.kit.observers import JobObserver, PodObserver
 from tests.kit.older_server import OldestSchema
-from tests.kit.transports import WatchGate, late_watches
+from tests.kit.transports import ObservedTransport, late_watches
 from tests.kit.user_actions import UserActions
 
 PATIENCE_SECONDS = 1200.0
@@ -64,8 +65,12 @@ class Simulation(UserActions, FakeNode):
         self._fault = fault
         self._setting = setting
         self._oldest = OldestSchema(cluster.transport)
-        self.gate = WatchGate(self._oldest)
-        self.faults = FaultyTransport(late_watches(self.gate, Random(3), setting.late))
+        # The statuses that the server refused as invalid.
+        self._invalid: list[str] = []
+        server = ObservedTransport(self._oldest, after=self._note_invalid)
+        self._network = late_watches(server, Random(3), setting.late)
+        self._held: dict[type[Resource], asyncio.Event] = {}
+        self.faults = FaultyTransport(self._network)
         # The wires of all controllers there were; the last one's may live.
         self._wires = [CrashingTransport(self.faults)]
         self._metrics: Metrics
@@ -105,7 +110,7 @@ class Simulation(UserActions, FakeNode):
     async def start(self) -> None:
         """Start the controller, if it does not live; it is there when this returns unless a watch is withheld."""
         self._wanted.set()
-        if all(event.is_set() for event in self.gate.open.values()):
+        if not self._held:
             await self._up.wait()
 
     async def crash(self) -> None:
@@ -119,13 +124,18 @@ class Simulation(UserActions, FakeNode):
         await self.crash()
         await self.start()
 
-    def withhold(self, plural: str) -> None:
+    def withhold(self, kind: type[Resource]) -> None:
         """Let the controller hear nothing more of a kind; one that starts meanwhile waits."""
-        self.gate.open[plural].clear()
+        self._held[kind] = released = asyncio.Event()
+        self._network.on("event", kind).then(released.wait)
 
-    def let_through(self, plural: str) -> None:
+    def let_through(self, kind: type[Resource]) -> None:
         """Let the controller hear of a kind again, of what it missed first."""
-        self.gate.open[plural].set()
+        self._held.pop(kind).set()
+
+    async def _note_invalid(self, request: Request, response: Response) -> None:
+        if response.status == 422 and "/jobs/" in request.target:
+            self._invalid.append((await response.read()).decode())
 
     def counted(self, name: str, **labels: str) -> float:
         """Return a counter of the controller's, of its present life."""
@@ -240,7 +250,7 @@ class Simulation(UserActions, FakeNode):
     def check(self) -> None:
         """See that nothing happened that never may, and that no pod is held for a Job that is over."""
         assert not self.jobs.wrongs
-        assert not self.gate.invalid
+        assert not self._invalid
         assert not self._oldest.unknown
         over = {uid for uid, job in self.jobs.all.items() if is_finished(job) or uid in self.jobs.gone}
         for pod in self.pods.there:

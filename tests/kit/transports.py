@@ -1,8 +1,5 @@
-"""Transports that delay, hold back, change or cut watches, change creates, and call a test before each request."""
+"""Transports that see or change each response, and shorthands for faults of `kcr.testing.FaultyTransport`."""
 
-import asyncio
-import json
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +9,6 @@ from typing import Any
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.client import Request, Response, Transport
-from kcr.errors import TransportError
 from kcr.testing import FaultyTransport
 
 Lines = AsyncIterator[bytes]
@@ -69,54 +65,13 @@ def late_watches(inner: Transport, random: Random, seconds: Mapping[str, float])
     return faults
 
 
-class ChangedWatches:
-    """A transport that changes or drops lines of the watches of a kind, as a broken proxy does.
-
-    Attributes:
-        changed: How many lines were changed or dropped.
-    """
-
-    def __init__(self, inner: Transport, plural: str, change: Callable[[bytes], bytes | None]) -> None:
-        """Pass each line of the watches of a plural through a function, which returns None to drop it."""
-        self.changed = 0
-        self.inner = inner
-        self._plural = plural
-        self._change = change
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self.inner.send(request) as response:
-            yield ChangedResponse(response, self._changed) if watched(request) == self._plural else response
-
-    async def _changed(self, lines: Lines) -> Lines:
-        async for line in lines:
-            changed = self._change(line)
-            self.changed += changed != line
-            if changed is not None:
-                yield changed
-
-
-class MutatedCreates:
-    """A transport whose creates of a kind are changed on their way, as by a mutating webhook."""
-
-    def __init__(self, inner: Transport, plural: str, mutate: Callable[[dict[str, Any]], object]) -> None:
-        """Pass the body of each create of a plural to a function that changes it."""
-        self.mutate = mutate
-        self.inner = inner
-        self._plural = plural
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        if request.method == "POST" and request.target.partition("?")[0].endswith(f"/{self._plural}"):
-            body = json.loads(request.body)
-            self.mutate(body["metadata"])
-            request = request._replace(body=json.dumps(body).encode())
-        async with self.inner.send(request) as response:
-            yield response
+def of_metadata(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], object]:
+    """Return a change of an object, for `Rule.change`, of one of its metadata."""
+    return lambda obj: change(obj["metadata"])
 
 
 def disown(metadata: dict[str, Any]) -> None:
-    """Take the owner reference away, for `MutatedCreates`."""
+    """Take the owner reference away, as a webhook may."""
     del metadata["ownerReferences"]
 
 
@@ -125,51 +80,7 @@ def unfinalize(metadata: dict[str, Any]) -> None:
     del metadata["finalizers"]
 
 
-class WatchGate:
-    """A transport that can hold back the watches of a kind, and notes which of the Jobs' statuses were invalid.
-
-    Attributes:
-        open: By plural: set as long as the lines of its watches come through.
-        invalid: What the server refused with 422.
-    """
-
-    def __init__(self, inner: Transport, *, on_cut: Callable[[], None] | None = None) -> None:
-        """Make a transport.
-
-        Args:
-            inner: The way to the server.
-            on_cut: Called when a gate opens again; the watches that it held back are cut then. Without it they go on.
-        """
-        self.inner = inner
-        self._on_cut = on_cut
-        self.invalid: list[str] = []
-        self.open: dict[str, asyncio.Event] = defaultdict(_set_event)
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        plural = watched(request)
-        async with self.inner.send(request) as response:
-            if response.status == 422 and "/jobs/" in request.target:
-                self.invalid.append((await response.read()).decode())
-            yield ChangedResponse(response, lambda lines: self._held(lines, self.open[plural])) if plural else response
-
-    async def _held(self, lines: Lines, opened: asyncio.Event) -> Lines:
-        async for line in lines:
-            if not opened.is_set():
-                await opened.wait()
-                if self._on_cut is not None:
-                    self._on_cut()
-                    raise TransportError("the watch was cut")
-            yield line
-
-
 def watched(request: Request) -> str:
     """Return the plural that a request watches, or empty."""
     path, _, query = request.target.partition("?")
     return path.rpartition("/")[2] if "watch=" in query else ""
-
-
-def _set_event() -> asyncio.Event:
-    event = asyncio.Event()
-    event.set()
-    return event

@@ -11,7 +11,7 @@ from kcr.api.core import ConfigMap
 from kcr.client import Client, Transport
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.transports import ChangedWatches, late_watches
+from tests.kit.transports import late_watches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -56,17 +56,11 @@ async def test_conflicts_after_a_lost_event_end_with_a_relist(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     await create(kcr_cluster, "a")
-    lost: list[bytes] = []
-
-    def drop(line: bytes) -> bytes | None:
-        if lost or b'"by-a-user"' not in line:
-            return line
-        lost.append(line)
-        return None
-
-    manager, controller, writer = managed(ChangedWatches(kcr_cluster.transport, "configmaps", drop))
+    faults = FaultyTransport(kcr_cluster.transport)
+    manager, controller, writer = managed(faults)
     with capture_logs() as logs:
         async with manager.running():
+            faults.on("event", ConfigMap, nth=1).drop()
             await patch(kcr_cluster, **{"by-a-user": "1"})
             await kcr_clock.settle()
             writer.wanted = "1"

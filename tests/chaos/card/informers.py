@@ -7,6 +7,7 @@ server had under this uid and version, versions only grow, and what is known at 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,14 +15,14 @@ from kcr.api import codec
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response, Transport
+from kcr.errors import GoneError
 from kcr.informer import Handler, Informer, Selection
-from kcr.testing import VirtualClock
+from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.server import APIServer
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.transport import InProcessTransport
-from tests.chaos.random_faults import RandomFaults
 from tests.chaos.tally import COMPARED, FAULTS, broken, checked, met
 from tests.kit.transports import ChangedResponse
 
@@ -97,7 +98,7 @@ async def live(seed: int) -> list[str]:
     random, clock, storage, wrongs = Random(seed), VirtualClock(), Storage(), list[str]()
     transport = InProcessTransport(APIServer(storage, clock=clock, random=Random(seed)))
     model, client = Model(storage), Client(transport)
-    faults = [RandomFaults(transport, Random(f"{seed} {share}"), share) for share in _SHARES]
+    faults = [_faulty(transport, Random(f"{seed} {share}"), share) for share in _SHARES]
     chosen = [random.choice(_SELECTIONS) for _ in faults]
     informers = [
         Informer(Client(wire), selections, random=Random(seed)) for wire, selections in zip(faults, chosen, strict=True)
@@ -112,7 +113,7 @@ async def live(seed: int) -> list[str]:
             await asyncio.sleep(random.choice((0.0, 0.0, 0.0, 0.1, 0.5)))
             await _change(random, client, storage, model)
         for wire in faults:
-            wire.is_over = True
+            wire.heal()
 
         def is_right() -> bool:
             return not any(map(_differs, informers, handlers, chosen, [model] * len(informers)))
@@ -128,6 +129,22 @@ async def live(seed: int) -> list[str]:
     for wire in faults:
         FAULTS.update({f"informer: {what}": times for what, times in wire.seen.items()})
     return wrongs
+
+
+def _faulty(inner: Transport, random: Random, share: float) -> FaultyTransport:
+    """Return a transport on which all goes wrong now and then; `share` is how much of it."""
+    faults = FaultyTransport(inner, random=random)
+    faults.on(chance=0.3 * share).delay(partial(random.uniform, 0, 3))
+    faults.on(chance=0.2 * share).draw("lose_request", "lose_reply", "429", "500", "page 404", "page 502")
+    # Pages and watches may begin at a version that is too old.
+    for verb in ("list", "watch"):
+        faults.on(verb, chance=0.1 * share).fail(GoneError)
+    faults.on("event", chance=0.2 * share).delay(partial(random.uniform, 0, 10))
+    for how in ("error", "half", "end"):
+        faults.on("event", chance=0.03 * share).cut(how=how)
+    faults.on("event", chance=0.03 * share).freeze()
+    faults.on("event", chance=0.1 * share).repeat()
+    return faults
 
 
 async def _change(random: Random, client: Client, storage: Storage, model: Model) -> None:

@@ -26,21 +26,22 @@ from kcr.api.pods import is_active
 from kcr.api.unstructured import unstructured
 from kcr.client import Client
 from kcr.controllers.job.decisions.pods import is_tracked
-from kcr.errors import ApiError, NotFoundError
-from kcr.testing import VirtualClock
+from kcr.errors import ApiError, ForbiddenError, NotFoundError
+from kcr.testing import FaultyTransport, VirtualClock
 from kcr_devcluster.apiserver.admission.caller import WebhookCallError
 from kcr_devcluster.apiserver.http.watches.watching import Watch
 from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
+from kcr_devcluster.calls import Verb
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.pods import PodScript
 from tests.chaos import shard_runs
 from tests.chaos.card.scenarios import KEY, SCENARIOS, act, observed
-from tests.chaos.card.wires import LostRights, OlderReplicas
+from tests.chaos.card.wires import OlderReplicas
 from tests.chaos.job_runs import PATIENCE
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser, fail_unscheduled
-from tests.chaos.tally import broken, checked, met
+from tests.chaos.tally import FAULTS, broken, checked, met
 from tests.kit.harness import create, finished, job_controller, manifest
 
 _STARTED_BY_CLOCK = ("for DeadlineExceeded, which is not so", "start_time_follows_suspension: resumed, and started")
@@ -202,9 +203,10 @@ _WEBHOOK = unstructured(
     "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations",
     namespaced=False,
 )  # fmt: skip
-_RIGHTS = (
-    ("POST", "/pods"), ("PATCH", "/pods/"), ("DELETE", "/pods/"), ("PATCH", "/status"), ("GET", "/pods"),
-    ("GET", "/jobs"),
+# What a controller may do of a kind: each is a right of its own.
+_RIGHTS: tuple[tuple[type[Pod] | type[Job], tuple[Verb, ...]], ...] = (
+    (Pod, ("create",)), (Pod, ("patch",)), (Pod, ("delete",)), (Job, ("patch",)), (Pod, ("get", "list", "watch")),
+    (Job, ("get", "list", "watch")),
 )  # fmt: skip
 
 
@@ -219,25 +221,29 @@ async def rights(seed: int) -> list[str]:
     options = {"job_pod_failure_backoff": 1.0, "max_job_pod_failure_backoff": 20.0, **scenario.options}
     async with observed(clock, options, scenario.outcome) as (cluster, history, network):
         cluster.server.admission.caller.handlers[_AWAY] = _no_answer
-        wire = LostRights(network)
+        wire = FaultyTransport(network)
         takes: Mapping[str, Callable[[Client], Awaitable[None]]] = {"quota": _with_quota, "webhook": _with_webhook}
         async with job_controller(cluster, clock, transport=wire, seed=seed, **options), asyncio.TaskGroup() as group:
             user = group.create_task(act(cluster.client, manifest(**scenario.spec), scenario.acts))
             for _ in range(random.randint(1, 5)):
                 await asyncio.sleep(random.choice((0.0, 0.5, 5.0)) * random.random())
-                taken = random.choice(("quota", "webhook", *_RIGHTS))
-                if isinstance(taken, str):
-                    met(f"{taken}: in the way")
-                    await takes[taken](cluster.client)
+                number = random.randrange(len(takes) + len(_RIGHTS))
+                if number < len(takes):
+                    name = list(takes)[number]
+                    met(f"{name}: in the way")
+                    await takes[name](cluster.client)
                 else:
                     met("rights: taken away")
-                    wire.taken.add(taken)
+                    kind, verbs = _RIGHTS[number - len(takes)]
+                    for verb in verbs:
+                        wire.on(verb, kind).fail(ForbiddenError)
                 await asyncio.sleep(random.choice((0.5, 5.0, 60.0)) * random.random())
                 if random.random() < 0.7:
                     await _give_back(cluster.client, wire)
             await _give_back(cluster.client, wire)
             await user
             await history.see_the_end(clock, PATIENCE)
+        FAULTS["rights: refused"] += wire.seen["403"]
     return history.wrongs
 
 
@@ -262,8 +268,8 @@ async def _with_webhook(client: Client) -> None:
         await client.create_manifest(_WEBHOOK, {**kind, "metadata": {"name": "none"}, "webhooks": [webhook]})
 
 
-async def _give_back(client: Client, wire: LostRights) -> None:
-    wire.taken.clear()
+async def _give_back(client: Client, wire: FaultyTransport) -> None:
+    wire.heal()
     for kind, namespace in ((_QUOTA, "default"), (_WEBHOOK, "")):
         with suppress(NotFoundError):
             await client.delete(kind, KEY._replace(namespace=namespace, name="none"))

@@ -54,7 +54,7 @@ def counts(name: str) -> Mapping[str, int]:
 
     lived: Life = in_virtual_time(live(SCENARIOS[name], wire=wire))
     assert not lived.wrongs, lived.wrongs
-    return {"writes": lived.writes, **wires[0].seen}
+    return {"writes": lived.writes, **wires[0].events}
 
 
 @cache

@@ -19,11 +19,12 @@ from kcr.errors import ApiError
 from kcr.testing import CrashingTransport, VirtualClock, eventually
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
+from tests.chaos.authors import AUTHOR, USER
 from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS, check_the_end
 from tests.chaos.laws import counting
 from tests.chaos.laws.history import History
 from tests.chaos.laws.overdue import Obligations
-from tests.chaos.network_faults import AUTHOR, USER, FaultRates, FaultyNetwork, faulty_network
+from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.tally import FAULTS, met
 from tests.kit.crash import NO_FAULT, WriteFault, surviving
 from tests.kit.harness import create, job_controller, manifest

@@ -1,4 +1,4 @@
-"""Wires between a controller and the network: a fault at one watch event, reads of older replicas, lost rights.
+"""Wires between a controller and the network: a fault at one watch event, reads of older replicas.
 
 A watch may lose an event without a sign: then no client can know of it before it reads the objects again. So the law of
 a lost event is that nothing that was counted is wrong, and that the Job ends after the next list at the latest.
@@ -7,73 +7,72 @@ a lost event is that nothing that was counted is wrong, and that the Job ends af
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 
+from kcr.api.batch import Job
+from kcr.api.core import Pod
 from kcr.client import Request, Response, Transport
-from kcr.errors import ForbiddenError, TransportError
-from kcr.testing.source import made, refusal
+from kcr.testing import FaultyTransport
 from kcr_devcluster.apiserver.server import HTTPRequest
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.faults.past_storage import PastStorage
+from kcr_devcluster.testing.rules import Rule
 from kcr_devcluster.transport import InProcessTransport
 from tests.chaos.tally import met
 from tests.kit.transports import ChangedResponse, Lines, watched
 
 # `cut` is lost with the connection; `lost` without a sign.
 EVENT_FAULTS = ("cut", "delayed", "doubled", "reordered", "lost")
-PLURALS = ("jobs", "pods")
+PLURALS: Mapping[str, type[Job] | type[Pod]] = {"jobs": Job, "pods": Pod}
 _DELAY_SECONDS = 5.0
 _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 
 
-class SingleEvent:
+class SingleEvent(FaultyTransport):
     """A transport on which one event of the watches of a kind is lost, delayed, doubled or reordered.
 
     Within a watch the order is the server's (HTTP sends one stream), so a late event delays those behind it. Reordered
     is an event that arrives after a later one of the other kind.
 
     Attributes:
-        seen: How many events of each kind have arrived; bookmarks are none.
+        events: How many events of each kind have arrived; bookmarks are none.
     """
 
     def __init__(self, inner: Transport, plural: str = "", number: int = 0, how: str = "") -> None:
         """Disturb the event of a number, from 1, among those of the watches of a plural; 0 for none."""
-        self.inner = inner
-        self._plural, self._number, self._how = plural, number, how
-        self.seen: Counter[str] = Counter()
+        super().__init__(inner)
+        self.events: Counter[str] = Counter()
+        self._how = how
         self._other = asyncio.Event()
+        for name, kind in PLURALS.items():
+            self.on("event", kind).then(partial(self._count, name, is_other=name != plural))
+            if name == plural and number:
+                self.on("event", kind, nth=number).then(self._hold)
+                self._disturb(self.on("event", kind, nth=number))
 
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        plural = watched(request)
-        async with self.inner.send(request) as response:
-            yield ChangedResponse(response, lambda lines: self._lines(lines, plural)) if plural in PLURALS else response
+    def _disturb(self, rule: Rule) -> None:
+        match self._how:
+            case "cut":
+                rule.cut()
+            case "lost":
+                rule.drop()
+            case "doubled":
+                rule.repeat()
+            case _:
+                rule.delay(_DELAY_SECONDS if self._how == "delayed" else 0)
 
-    async def _lines(self, lines: Lines, plural: str) -> Lines:
-        async for line in lines:
-            if b'"BOOKMARK"' in line[:20]:
-                yield line
-                continue
-            self.seen[plural] += 1
-            if plural == self._plural and self.seen[plural] == self._number:
-                met(f"watch event: {self._how}")
-                if self._how == "cut":
-                    raise TransportError("the watch was cut")
-                if self._how == "lost":
-                    continue
-                await self._hold()
-                if self._how == "doubled":
-                    yield line
-            yield line
-            if plural != self._plural:
-                self._other.set()
+    async def _count(self, plural: str, *, is_other: bool) -> None:
+        self.events[plural] += 1
+        if is_other:
+            # The next step of the loop: this event has arrived by then.
+            self._other.set()
 
     async def _hold(self) -> None:
-        if self._how == "delayed":
-            await asyncio.sleep(_DELAY_SECONDS)
-        elif self._how == "reordered":
+        met(f"watch event: {self._how}")
+        if self._how == "reordered":
             self._other.clear()
             try:
                 async with asyncio.timeout(_DELAY_SECONDS):
@@ -87,7 +86,8 @@ class OlderReplicas:
 
     Watches are cut now and then, and lists refused, so that the client reads again: each read from a replica of its own
     age. A replica that is behind shows the past, and then the changes since. As with real ones, no list is older than
-    what the client was shown before, and a read of one object is never old: every replica reads it from etcd.
+    what the client was shown before, and a read of one object is never old: every replica reads it from etcd. It reads
+    the past of the embedded storage, so it is no part of the public kit: `kcr dev` has the fault `older`.
     """
 
     def __init__(self, inner: Transport, cluster: EmbeddedCluster, random: Random) -> None:
@@ -135,25 +135,3 @@ class _Older:
     async def handle(self, request: HTTPRequest) -> object:
         reads = PastStorage(self._cluster.storage, self._older)
         return await self._cluster.server.handle(request._replace(reads=reads))
-
-
-class LostRights:
-    """A transport whose server refuses what the client has no right to, for as long as it was taken.
-
-    Attributes:
-        taken: The method, and a part of the path, of the requests that are refused.
-    """
-
-    def __init__(self, inner: Transport) -> None:
-        self.inner = inner
-        self.taken: set[tuple[str, str]] = set()
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        path = request.target.partition("?")[0]
-        if any(method == request.method and part in path for method, part in self.taken):
-            met("rights: refused")
-            yield refusal(made(ForbiddenError))
-            return
-        async with self.inner.send(request) as response:
-            yield response

@@ -18,6 +18,7 @@ from kcr.errors import NotSyncedError
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.loop import VirtualLoop
+from tests.chaos.authors import AUTHOR, USER
 from tests.chaos.fuzz_jobs.acts import World, lift, succeed_all
 from tests.chaos.fuzz_jobs.refusals import REFUSALS
 from tests.chaos.fuzz_jobs.scenarios import Scenario, scenario_of
@@ -26,7 +27,7 @@ from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS, check_the_end
 from tests.chaos.laws import counting
 from tests.chaos.laws.history import History
 from tests.chaos.laws.overdue import Obligations
-from tests.chaos.network_faults import AUTHOR, USER, FaultRates, faulty_network
+from tests.chaos.network_faults import FaultRates, faulty_network
 from tests.chaos.random_jobs import random_options
 from tests.chaos.tally import checked
 from tests.kit.harness import job_controller

@@ -10,6 +10,7 @@ from kcr.api.durations import bounded_duration
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.lifecycle import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED
 from kcr.controllers.job.decisions.pod_template import restart_policy
+from tests.chaos.authors import CONTROLLER, LATE
 from tests.chaos.laws.history import JobStep, JobTrail, PodTrail, now, uids
 from tests.chaos.laws.policies import (
     actions_on,
@@ -20,7 +21,6 @@ from tests.chaos.laws.policies import (
     known_failed,
     success_policy_met,
 )
-from tests.chaos.network_faults import CONTROLLER, LATE
 
 KNOWN = (COMPLETE, FAILED, *INTERIM.values(), SUSPENDED)
 STAYS = (COMPLETE, FAILED, *INTERIM.values())

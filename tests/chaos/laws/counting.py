@@ -14,10 +14,10 @@ from kcr.controllers.job.decisions.lifecycle import (
 )
 from kcr.controllers.job.decisions.pod_template import restart_policy
 from kcr.controllers.job.decisions.pods import is_tracked
+from tests.chaos.authors import CONTROLLER, LATE
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, has_index
-from tests.chaos.network_faults import CONTROLLER, LATE
 
 KINDS = ("succeeded", "failed")
 

@@ -18,7 +18,7 @@ from kcr_devcluster.apiserver.kinds.catalogue import KINDS
 from kcr_devcluster.apiserver.storage.records import Change
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.loop import START, VirtualClock
-from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
+from tests.chaos.authors import AUTHOR, CONTROLLER, LATE
 from tests.chaos.tally import broken, checked
 
 _NOTHING = UncountedTerminatedPods()

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from kcr.api.batch import is_finished
 from kcr.controllers.job.decisions.pods import is_tracked
+from tests.chaos.authors import CONTROLLER, LATE
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.chaos.laws.policies import completed, failed, failures_of, said_of
-from tests.chaos.network_faults import CONTROLLER, LATE
 
 
 def no_pod_is_one_too_many(step: PodStep) -> Iterator[str]:

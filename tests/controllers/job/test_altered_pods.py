@@ -10,7 +10,7 @@ from kcr.controllers.job.explanation import ManagedJob, explain_job
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest, pods_of, read
-from tests.kit.transports import MutatedCreates, disown, unfinalize
+from tests.kit.transports import disown, of_metadata, unfinalize
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -28,7 +28,8 @@ async def refusals(cluster: EmbeddedCluster) -> list[Event]:
 async def test_pods_that_a_webhook_alters_are_few_and_gone(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, mutate: Callable[[dict[str, Any]], None]
 ) -> None:
-    webhook = MutatedCreates(kcr_cluster.transport, "pods", mutate)
+    webhook = FaultyTransport(kcr_cluster.transport)
+    webhook.on("create", Pod).change(of_metadata(mutate))
     async with job_controller(kcr_cluster, kcr_clock, transport=webhook):
         await create(kcr_cluster.client, manifest(completions=3, parallelism=3))
         await kcr_clock.advance(30)
@@ -38,7 +39,7 @@ async def test_pods_that_a_webhook_alters_are_few_and_gone(
         assert not await kcr_cluster.client.list(Pod, "default")
         job = await read(kcr_cluster.client)
         assert (job.status.active, job.status.succeeded, job.status.failed) == (0, 0, 0)
-        webhook.mutate = lambda metadata: None
+        webhook.heal()
         await kcr_clock.advance(60)
         job = await finished(kcr_cluster.client)
         assert (job.status.succeeded, job.status.failed) == (3, 0)
@@ -48,7 +49,8 @@ async def test_pods_that_a_webhook_alters_are_few_and_gone(
 async def test_warning_names_the_pod_and_explain_the_remedy(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    webhook = MutatedCreates(kcr_cluster.transport, "pods", relabel)
+    webhook = FaultyTransport(kcr_cluster.transport)
+    webhook.on("create", Pod).change(of_metadata(relabel))
     async with job_controller(kcr_cluster, kcr_clock, transport=webhook):
         job = await create(kcr_cluster.client, manifest())
         await kcr_clock.advance(5)
@@ -68,7 +70,8 @@ async def test_crash_leaves_no_pod_that_runs_or_counts(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, write: int
 ) -> None:
     """The process dies after any of its first writes; what it leaves behind is released, and free of its finalizer."""
-    webhook = MutatedCreates(kcr_cluster.transport, "pods", relabel)
+    webhook = FaultyTransport(kcr_cluster.transport)
+    webhook.on("create", Pod).change(of_metadata(relabel))
     wire = CrashingTransport(webhook)
     wire.crash_after(write)
     async with job_controller(kcr_cluster, kcr_clock, transport=wire):
@@ -80,7 +83,7 @@ async def test_crash_leaves_no_pod_that_runs_or_counts(
         strays = await kcr_cluster.client.list(Pod, "default")
         assert len(strays) <= 1
         assert not any(pod.metadata.finalizers or pod.metadata.owner_references for pod in strays)
-        webhook.mutate = lambda metadata: None
+        webhook.heal()
         job = await finished(kcr_cluster.client)
         assert (job.status.succeeded, job.status.failed) == (2, 0)
 

@@ -1,5 +1,6 @@
 """Faults at chosen moments: what each of them must not lead to."""
 
+import asyncio
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -9,21 +10,31 @@ import pytest
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.errors import ApiError, ConflictError, ForbiddenError, TooManyRequestsError
+from kcr.errors import ApiError, ConflictError, ForbiddenError, TooManyRequestsError, TransportError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.losses import Loss
 from tests.kit.crash import EVERY_LOSS, loss_of
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.observers import observing_pods
-from tests.kit.transports import WatchGate, late_watches
+from tests.kit.transports import late_watches
 
 KEY = Key("default", "pi")
 
 
-def gate_of(cluster: EmbeddedCluster, *, relists: bool = False) -> WatchGate:
-    """A transport that can hold back watches; those that it held back are cut, and then resumed or listed again."""
-    return WatchGate(cluster.transport, on_cut=cluster.storage.compact if relists else lambda: None)
+def hold_pods(faults: FaultyTransport, cluster: EmbeddedCluster, *, relists: bool = False) -> asyncio.Event:
+    """Hold back the events of pods until the result is set; then the watch is cut, and resumed or listed again."""
+    released = asyncio.Event()
+
+    async def wait() -> None:
+        if not released.is_set():
+            await released.wait()
+            if relists:
+                cluster.storage.compact()
+            raise TransportError("the watch was cut")
+
+    faults.on("event", Pod).then(wait)
+    return released
 
 
 @pytest.mark.kcr_virtual
@@ -40,29 +51,28 @@ async def test_deadline_holds_while_creations_fail(kcr_cluster: EmbeddedCluster,
 @pytest.mark.kcr_virtual
 async def test_pod_found_after_a_lost_reply_is_no_echo(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # By then the pod has ended, and after the relist this is all that the store ever hears of it.
-    gate = gate_of(kcr_cluster, relists=True)
-    faults = FaultyTransport(gate)
+    faults = FaultyTransport(kcr_cluster.transport)
     faults.on("create", Pod, nth=1).lose_reply()
     async with job_controller(kcr_cluster, kcr_clock, transport=faults):
-        gate.open["pods"].clear()
+        released = hold_pods(faults, kcr_cluster, relists=True)
         await create(kcr_cluster.client, manifest())
         await kcr_clock.advance(5)
-        gate.open["pods"].set()
+        released.set()
         await finished(kcr_cluster.client, seconds=60)
 
 
 @pytest.mark.kcr_virtual
 async def test_pod_that_came_and_went_unseen_is_replaced(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Nothing will ever show it; only time can say that it is no longer expected (EX-6).
-    gate = gate_of(kcr_cluster, relists=True)
-    async with job_controller(kcr_cluster, kcr_clock, transport=gate):
-        gate.open["pods"].clear()
+    faults = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
+        released = hold_pods(faults, kcr_cluster, relists=True)
         await create(kcr_cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "30s"}))
         await kcr_clock.advance(1)
         (pod,) = await pods_of(kcr_cluster.client)
         await kcr_cluster.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
         await kcr_cluster.client.delete(Pod, pod.key, grace_period_seconds=0)
-        gate.open["pods"].set()
+        released.set()
         await finished(kcr_cluster.client, seconds=600)
 
 
@@ -72,17 +82,16 @@ async def test_refusal_after_a_lost_reply_makes_no_second_pod(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, refused: type[ApiError]
 ) -> None:
     # A quota may refuse what it has let in before: the pod that is there has used it up.
-    gate = gate_of(kcr_cluster)
-    faults = FaultyTransport(gate)
+    faults = FaultyTransport(kcr_cluster.transport)
     faults.on("create", Pod, nth=1).lose_reply()
     for nth in (2, 3):
         faults.on("create", Pod, nth=nth).fail(refused)
     async with job_controller(kcr_cluster, kcr_clock, transport=faults):
-        gate.open["pods"].clear()
+        released = hold_pods(faults, kcr_cluster)
         await create(kcr_cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "30s"}))
         await kcr_clock.advance(20)
         assert len(await pods_of(kcr_cluster.client)) == 1
-        gate.open["pods"].set()
+        released.set()
         await finished(kcr_cluster.client, seconds=600)
 
 
@@ -127,15 +136,15 @@ async def test_pod_without_its_owner_is_adopted_again(kcr_cluster: EmbeddedClust
 async def test_pod_that_ended_unseen_is_counted_though_it_is_too_many(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    gate = gate_of(kcr_cluster)
-    async with job_controller(kcr_cluster, kcr_clock, transport=gate):
+    faults = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
         await create(kcr_cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "10s"}))
         await kcr_clock.advance(5)
-        gate.open["pods"].clear()
+        released = hold_pods(faults, kcr_cluster)
         await kcr_clock.advance(10)
         await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"suspend": True}})
         await kcr_clock.advance(5)
-        gate.open["pods"].set()
+        released.set()
         job = await finished(kcr_cluster.client, seconds=60)
     assert job.status.succeeded == 1
 
@@ -143,16 +152,16 @@ async def test_pod_that_ended_unseen_is_counted_though_it_is_too_many(
 @pytest.mark.kcr_virtual
 async def test_failed_removal_waits_for_its_retry(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Without batching, work put off comes again at once; work that failed must not, or it would never stop.
-    gate = gate_of(kcr_cluster)
-    async with job_controller(kcr_cluster, kcr_clock, transport=gate, sync_job_batch_period=0.0):
+    faults = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults, sync_job_batch_period=0.0):
         await create(kcr_cluster.client, manifest(parallelism=2, annotations={"sim.kcr.dev/run-for": "forever"}))
         await kcr_clock.advance(5)
-        gate.open["pods"].clear()
+        released = hold_pods(faults, kcr_cluster)
         for pod in await pods_of(kcr_cluster.client):
             await kcr_cluster.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"seen": "no"}}})
         await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 1}})
         await kcr_clock.advance(5)
-        gate.open["pods"].set()
+        released.set()
         await kcr_clock.advance(120)
         assert (await read(kcr_cluster.client)).status.active == 1
 

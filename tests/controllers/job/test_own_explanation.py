@@ -76,14 +76,14 @@ async def test_job_without_our_name_is_left_alone(sim: Simulation) -> None:
 @scenario(disturbed=False)
 async def test_create_without_an_answer_is_named(sim: Simulation) -> None:
     sim.faults.on("create", Pod).lose_reply("cut")
-    sim.withhold("pods")
+    sim.withhold(Pod)
     await sim.create()
     await sim.clock.advance(0.5)
     found = await inside(sim)
     assert found.headline == "waits to see what it has written itself"
     assert re.fullmatch(r"1 create had no answer: sent again under the same name: pi-\w{5}", found.reasons[0])
     sim.faults.heal()
-    sim.let_through("pods")
+    sim.let_through(Pod)
     await sim.until("A1")
     assert (await inside(sim)).headline == "waits for 1 pod to start"
 

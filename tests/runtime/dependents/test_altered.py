@@ -13,7 +13,7 @@ from kcr.controller import OwnWrites
 from kcr.dependents import AlteredObjectError, Attempts, DependentControl
 from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
 from kcr_devcluster.cluster import EmbeddedCluster
-from tests.kit.transports import MutatedCreates, disown, unfinalize
+from tests.kit.transports import disown, of_metadata, unfinalize
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -29,8 +29,10 @@ class Shop:
 
     def __init__(self, cluster: EmbeddedCluster, mutate: Any, *, by_labels: bool = True) -> None:
         self.client = cluster.client
-        self.webhook = MutatedCreates(cluster.transport, "configmaps", mutate)
-        self.faults = FaultyTransport(self.webhook)
+        webhooks = FaultyTransport(cluster.transport)
+        self.webhook = webhooks.on("create", ConfigMap)
+        self.webhook.change(of_metadata(mutate))
+        self.faults = FaultyTransport(webhooks)
         self.recorder = FakeRecorder()
         self.own_writes = OwnWrites()
         self.control = DependentControl(
@@ -113,10 +115,10 @@ async def test_backoff_ends_with_the_first_object_that_is_as_asked_for(
     for _ in range(4):
         await shop.create()
         await kcr_clock.advance(10)
-    shop.webhook.mutate = lambda metadata: None
+    shop.webhook.change(lambda obj: None)
     await kcr_clock.advance(60)
     assert len((await shop.create(2)).done) == 2
-    shop.webhook.mutate = relabel
+    shop.webhook.change(of_metadata(relabel))
     await shop.create()
     await kcr_clock.advance(1)
     assert not getattr((await shop.create()).failures[0].error, "is_repeated", True)
@@ -125,7 +127,7 @@ async def test_backoff_ends_with_the_first_object_that_is_as_asked_for(
 async def test_other_owners_do_not_wait(kcr_cluster: EmbeddedCluster) -> None:
     shop = Shop(kcr_cluster, relabel)
     await shop.create()
-    shop.webhook.mutate = lambda metadata: None
+    shop.webhook.change(lambda obj: None)
     other = await kcr_cluster.client.create(build.config_map("shop2", uid="", resource_version=""))
     template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, labels={"app": "shop2"}))
     assert len((await shop.control.create(other, template)).done) == 1
@@ -184,7 +186,7 @@ async def test_pause_outlasts_a_batch_with_one_altered_object(
         if len(created) == 3:
             relabel(metadata)
 
-    shop.webhook.mutate = alter_third
+    shop.webhook.change(of_metadata(alter_third))
     attempts = await shop.create(3)
     assert len(attempts.done) == 2
     assert getattr((await shop.create()).failures[0].error, "is_repeated", False)

@@ -37,14 +37,14 @@ async def test_old_failure_is_not_counted_for_the_new_job(sim: Simulation) -> No
     for crash in lives(sim):
         await sim.until("A1")
         old, failing = job, sim.active()
-        sim.withhold("jobs")
+        sim.withhold(Job)
         await sim.fail(*failing)
         await sim.delete()
         if crash:
             await sim.crash()
         job = await sim.create()
         await sim.clock.advance(3)
-        sim.let_through("jobs")
+        sim.let_through(Job)
         await sim.start()
         await clean_start(sim, job, 1)
         assert sim.jobs.all[old.metadata.uid].status.failed == 0 or not sim.undisturbed
@@ -107,7 +107,7 @@ async def test_old_pods_that_go_take_no_place(sim: Simulation) -> None:
 async def test_old_creations_are_not_waited_for(sim: Simulation, suspend: bool) -> None:
     # Row 154.
     for crash in lives(sim):
-        sim.withhold("pods")
+        sim.withhold(Pod)
         await sim.create(parallelism=5)
         await sim.clock.advance(1)
         if crash:
@@ -120,7 +120,7 @@ async def test_old_creations_are_not_waited_for(sim: Simulation, suspend: bool) 
                 await sim.wait(lambda: bool(sim.job().status.conditions), seconds=1)
             else:
                 await clean_start(sim, job, 5)
-        sim.let_through("pods")
+        sim.let_through(Pod)
         await sim.until("" if suspend else "A5", there=0 if suspend else 5)
         await sim.stays("" if suspend else "A5")
         assert len(sim.pods.there) == (0 if suspend else 5)

@@ -88,7 +88,7 @@ async def test_job_that_is_gone_adopts_nothing(sim: Simulation, again: bool) -> 
     # Row 125: the store still shows the old one.
     await sim.create(**BY_HAND, labels=SELECTED, parallelism=0)
     await sim.until("", ready=0)
-    sim.withhold("jobs")
+    sim.withhold(Job)
     await sim.delete()
     if again:
         await sim.create(**BY_HAND, labels=SELECTED, parallelism=0, suspend=True)
@@ -97,7 +97,7 @@ async def test_job_that_is_gone_adopts_nothing(sim: Simulation, again: bool) -> 
     if sim.undisturbed:
         assert any(call.verb == "get" and call.name == "pi" for call in sim.faults.calls)
         assert controller_of(next(iter(sim.pods.all.values())).metadata) is None
-    sim.let_through("jobs")
+    sim.let_through(Job)
     await sim.clock.advance(60)
     found = controller_of(next(iter(sim.pods.all.values())).metadata)
     assert (found.uid if found else None) == (sim.job().metadata.uid if again else None)
