@@ -33,6 +33,8 @@ from typing import (
 
 from kcr.annotations import Check, Fault, check_of, hints_of, is_list, is_number, shown
 
+# pytest shows the call, not these functions.
+__tracebackhide__ = True
 T = TypeVar("T")
 # What users of other libraries give: the name, and what to use instead.
 _HABITS = {

@@ -30,6 +30,8 @@ import msgspec
 
 from kcr.arguments import called, check_of_call, refuse, refuse_unknown
 
+# pytest shows the call, not these functions.
+__tracebackhide__ = True
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")

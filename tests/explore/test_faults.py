@@ -12,6 +12,7 @@ from tests.explore.api import Shop
 
 # The faults, the oracle that names them, and at which fault. `make test` has some, `make soak` all.
 FAULTS = {
+    "call_before_finalizer": ("end-state", "deleted@1"),
     "conflict_swallowed": ("end-state", "changed@2"),
     "counter_in_memory": ("end-state", "crash-after@2"),
     "delete_before_create": ("end-state", "crash-after@2"),

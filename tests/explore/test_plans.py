@@ -9,6 +9,7 @@ from kcr.testing import explore
 from kcr_devcluster.testing.explore import FoundError, World
 from kcr_devcluster.testing.explore.history import MOST_LINES, Step, told
 from kcr_devcluster.testing.explore.plans import EVENT_FAULTS, WRITE_FAULTS, Plan, parse, plans
+from kcr_devcluster.testing.explore.states import surplus
 from tests.explore.api import Shop, ShopReconciler, attach, child, shop
 from tests.explore.faults import generated_name, owner_reference
 
@@ -105,3 +106,25 @@ def test_claim_that_a_pod_keeps_is_explained() -> None:
 
 def test_late_deletion_of_an_owner_ends_though_its_children_come_and_go() -> None:
     explore(owner_reference.scenario, owner_reference.correct, kinds=[Shop], only="event-late@4")
+
+
+def test_early_deletion_is_tried_at_writes_for_objects_that_the_scenario_deletes() -> None:
+    singles = [str(plan) for plan in plans(WRITES, EVENTS, 0, {1, 3}) if plan.has("deleted")]
+    assert singles == ["deleted@1", "deleted@3"]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "more"),
+    [
+        pytest.param({}, {"shops a": {"x": 1}}, [], id="less"),
+        pytest.param({"shops a": {"x": 2}}, {"shops a": {"x": 1}}, [], id="otherwise"),
+        pytest.param({"shops a": {"metadata": {}}}, {}, ["shops a: there"], id="an-object"),
+        pytest.param({"result": 2}, {"result": 1}, ["result: 2, without a fault 1"], id="larger-number"),
+        pytest.param({"result": 1}, {"result": 2}, [], id="smaller-number"),
+        pytest.param({"result": ["a", "b", "a"]}, {"result": ["a"]}, ['result: "b"', 'result: "a"'], id="entries"),
+        pytest.param({"result": "a"}, {"result": ""}, ['result: "a"'], id="text"),
+        pytest.param({"result": "a"}, {"result": "b"}, [], id="another-text"),
+    ],
+)
+def test_surplus_is_what_one_state_has_more(found: object, wanted: object, more: list[str]) -> None:
+    assert list(surplus(found, wanted)) == more

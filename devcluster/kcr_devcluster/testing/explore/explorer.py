@@ -75,7 +75,8 @@ def explore(scenario: Scenario, setup: str | Callable[..., object], options: Exp
     write has, one after the other: a crash before it and after it (the operator restarts with fresh memory), its reply
     lost or late, another client's change of the object just before it, and the answers 429, 500 and 503. Each watch
     event that reaches the operator comes late, twice, after a relist, or coalesced with those after it. At each write
-    the leader of two replicas hands over, or the namespace is deleted. Then come pairs of a fault and a crash, and
+    the leader of two replicas hands over, or the namespace is deleted; or an object that the scenario deletes later is
+    deleted just before a write for it, which a crash prevents. Then come pairs of a fault and a crash, and
     plans that are drawn, in which all events have delays. What is found has as few faults and steps as possible.
 
     Args:
@@ -109,7 +110,7 @@ def explore(scenario: Scenario, setup: str | Callable[..., object], options: Exp
             _require(runs.run(repeated), base, repeated, options)
             return Report(tuple(base.writes), runs.count, 0, perf_counter() - began)
         tried = 0
-        every = list(plans(base.writes, base.events, options.runs))
+        every = list(plans(base.writes, base.events, options.runs, base.deletable))
         for plan in every:
             if perf_counter() - began > options.seconds:
                 break

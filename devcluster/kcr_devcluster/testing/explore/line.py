@@ -47,6 +47,7 @@ _SPOKEN = {
     "503": "refused: unavailable",
     "hand-over": "the leader loses its connection before it",
     "namespace": "the namespace is deleted before it",
+    "deleted": "the object is deleted, and then a crash before it",
     "event-late": f"it comes {_LATE_EVENT_SECONDS:.0f} s late",
     "event-twice": "it comes twice",
     "event-relist": "the watch has expired instead",
@@ -118,12 +119,13 @@ class Line:
         if self.inner.crashed.is_set():
             await asyncio.get_running_loop().create_future()
         recorder, steps, what = self._recorder, self._recorder.steps, described(request, call)
-        recorder.writes.append(f"{call.verb} {what}")
-        number = len(recorder.writes)
+        context = get_contextvars()
+        reconciled = "/".join(filter(None, (context.get("namespace"), context.get("name"))))
+        number = recorder.write_for(f"{call.verb} {what}", place_of(request, call), reconciled)
         fault = self._plan.at_write(number)
-        who = str(get_contextvars().get("controller") or OPERATOR)
-        if fault in ("changed", "namespace"):
-            await self._disturb(fault, request, call)
+        who = str(context.get("controller") or OPERATOR)
+        if fault in ("changed", "namespace", "deleted"):
+            await self._disturb(fault, request, call, number)
         place = len(steps)
         steps.append(Step(now(), who, call.verb, what, 0, _SPOKEN.get(fault, ""), number))
         if (error := _REFUSALS.get(fault)) is not None:
@@ -154,7 +156,7 @@ class Line:
 
     async def _end_line(self, fault: str, request: Request) -> None:
         """Crash, or cut the line, before a request is sent."""
-        if fault == "crash-before":
+        if fault in ("crash-before", "deleted"):
             self.inner.crash_after(0)
         if fault == "hand-over":
             self._is_cut = True
@@ -172,13 +174,18 @@ class Line:
         if fault == "reply-late":
             await asyncio.sleep(LATE_SECONDS)
 
-    async def _disturb(self, fault: str, request: Request, call: Call) -> None:
-        """Change an annotation of the object, or delete the namespace, as another client would just before."""
+    async def _disturb(self, fault: str, request: Request, call: Call, number: int) -> None:
+        """Change an annotation of the object, or delete it or the namespace, as another client would just before."""
         if fault == "namespace":
             other = Request("DELETE", f"/api/v1/namespaces/{NAMESPACE}", {"accept": "application/json"})
+        elif fault == "deleted":
+            deletion = self._recorder.deletion_for(number)
+            if deletion is None:
+                return
+            other = _without_preconditions(deletion)
         elif call.name:
             path = request.target.partition("?")[0].removesuffix(f"/{call.subresource}" if call.subresource else "\0")
-            body = json.dumps({"metadata": {"annotations": {TOUCHED: str(len(self._recorder.writes))}}}).encode()
+            body = json.dumps({"metadata": {"annotations": {TOUCHED: str(number)}}}).encode()
             other = Request("PATCH", f"{path}?fieldManager=another", _MERGE_PATCH, body)
         else:
             return
@@ -241,6 +248,24 @@ class _Watch:
         return self._change(self._inner.lines()) if self.status == 200 else self._inner.lines()
 
 
+def _without_preconditions(deletion: Request) -> Request:
+    """Return a deletion of the object whose namesake was deleted in another run."""
+    options = {name: value for name, value in _decoded(deletion.body).items() if name != "preconditions"}
+    return deletion._replace(body=json.dumps(options).encode() if options else b"", fence=None)
+
+
+def place_of(request: Request, call: Call) -> str:
+    """Return namespace and name of the object that a request names, empty where it names none."""
+    return "/".join(filter(None, (_namespace_of(request, call), call.name))) if call.name else ""
+
+
+def _namespace_of(request: Request, call: Call) -> str:
+    steps = request.target.partition("?")[0].split("/")
+    if "namespaces" in steps[:-2] and call.resource[2] != "namespaces":
+        return steps[steps.index("namespaces") + 1]
+    return ""
+
+
 def described(request: Request, call: Call, answer: bytes = b"") -> str:
     """Return the object that a request writes, as `websites.example.dev default/shop/status`.
 
@@ -250,23 +275,23 @@ def described(request: Request, call: Call, answer: bytes = b"") -> str:
         answer: The body of the answer, which has the name of an object that was created.
     """
     group, _, plural = call.resource
-    namespace = ""
-    steps = request.target.partition("?")[0].split("/")
-    if "namespaces" in steps[:-2] and plural != "namespaces":
-        namespace = steps[steps.index("namespaces") + 1]
     metadata = _metadata(answer) or ({} if call.name else _metadata(request.body))
     name = call.name or metadata.get("name") or f"{metadata.get('generateName', '')}*"
-    place = "/".join(filter(None, (namespace, name, call.subresource)))
+    place = "/".join(filter(None, (_namespace_of(request, call), name, call.subresource)))
     return f"{plural}.{group} {place}" if group else f"{plural} {place}"
 
 
 def _metadata(body: bytes) -> Mapping[str, Any]:
+    metadata = _decoded(body).get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except ValueError:
         return {}
-    metadata = found.get("metadata") if isinstance(found, dict) else None
-    return metadata if isinstance(metadata, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 @contextmanager

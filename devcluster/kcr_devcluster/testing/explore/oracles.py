@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from kcr_devcluster.testing.explore.options import ExploreOptions
-from kcr_devcluster.testing.explore.plans import Plan
+from kcr_devcluster.testing.explore.plans import DELETED, Plan
 from kcr_devcluster.testing.explore.recorder import Violation
-from kcr_devcluster.testing.explore.states import differences
+from kcr_devcluster.testing.explore.states import differences, surplus
 from kcr_devcluster.testing.explore.world import Outcome
 
 # A reconcile may take so many requests where the author says nothing.
@@ -25,13 +25,13 @@ def judge(plan: Plan, outcome: Outcome, base: Outcome, options: ExploreOptions) 
     """
     # With its namespace the objects of the scenario are gone, and what is left to do differs.
     left_out = {*options.without, *(("end-state", "requests") if plan.has("namespace") else ())}
-    for violation in _violations(outcome, base, options):
+    for violation in _violations(plan, outcome, base, options):
         if violation.oracle not in left_out:
             return violation
     return None
 
 
-def _violations(outcome: Outcome, base: Outcome, options: ExploreOptions) -> Iterator[Violation]:
+def _violations(plan: Plan, outcome: Outcome, base: Outcome, options: ExploreOptions) -> Iterator[Violation]:
     order = ("invariant", "scenario", "rights", "status", "idle")
     yield from sorted(outcome.violations, key=lambda one: order.index(one.oracle))
     failing = next(iter(outcome.failing.items()), None)
@@ -54,7 +54,7 @@ def _violations(outcome: Outcome, base: Outcome, options: ExploreOptions) -> Ite
     for key, error in outcome.failing.items():
         if outcome is base or key not in base.failing:
             yield Violation("failing", f"{key} fails for ever: {error}")
-    yield from _ends_otherwise(outcome, base)
+    yield from (_left_over if plan.has(DELETED) else _ends_otherwise)(outcome, base)
 
 
 def _ends_otherwise(outcome: Outcome, base: Outcome) -> Iterator[Violation]:
@@ -72,6 +72,14 @@ def _ends_otherwise(outcome: Outcome, base: Outcome) -> Iterator[Violation]:
             # Steps have no `*` for what is drawn, and no number.
             about = re.split(r"[*]| #", max(named, key=len))[0]
             yield Violation("end-state", f"{when}: {'; '.join(found[:2])}{more}", about)
+
+
+def _left_over(outcome: Outcome, base: Outcome) -> Iterator[Violation]:
+    """Judge the end after an early deletion: less may have happened, and nothing more may be left."""
+    if outcome.is_cut_short or not outcome.states or not base.states:
+        return
+    for more in surplus(outcome.states[-1], base.states[-1]):
+        yield Violation("end-state", f"what was deleted early leaves more than without a fault: {more}")
 
 
 def _made_twice(outcome: Outcome, base: Outcome) -> Iterator[Violation]:

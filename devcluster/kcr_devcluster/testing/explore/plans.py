@@ -1,7 +1,7 @@
 """Faults, and which of them one run has: a plan, which can be written down and repeated."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -15,10 +15,12 @@ EVENT_FAULTS = ("event-late", "event-twice", "event-relist", "event-coalesced")
 # At a write: the leader of two replicas loses its connection, and the other one takes over; or the namespace of the
 # scenario is deleted.
 _SCOPE_FAULTS = ("hand-over", "namespace")
+# At a write for an object that the scenario deletes later: it is deleted now, and the process crashes before the write.
+DELETED = "deleted"
 # Its number is a seed: all watches deliver late, by times that it draws.
 JITTER = "jitter"
-_AT_WRITES = frozenset((*WRITE_FAULTS, *_SCOPE_FAULTS))
-_KNOWN = (*WRITE_FAULTS, *_SCOPE_FAULTS, *EVENT_FAULTS, JITTER)
+_AT_WRITES = frozenset((*WRITE_FAULTS, *_SCOPE_FAULTS, DELETED))
+_KNOWN = (*WRITE_FAULTS, *_SCOPE_FAULTS, DELETED, *EVENT_FAULTS, JITTER)
 # How many writes lie between the two faults of a pair at most.
 _PAIR_BOUND = 2
 # So many faults are drawn for one run at most.
@@ -95,7 +97,7 @@ def parse(text: str) -> Plan:
     return Plan(tuple(faults))
 
 
-def plans(writes: Sequence[str], events: Sequence[str], runs: int) -> Iterator[Plan]:
+def plans(writes: Sequence[str], events: Sequence[str], runs: int, deletable: Collection[int] = ()) -> Iterator[Plan]:
     """Yield the plans to try: each single fault first, then pairs of a fault and a crash, then drawn ones.
 
     A fault at a repeated write or event finds little that one at the first of them does not, so the repeated ones come
@@ -105,6 +107,7 @@ def plans(writes: Sequence[str], events: Sequence[str], runs: int) -> Iterator[P
         writes: The operator's writes in a run without a fault, each as verb and object.
         events: The events that reached the operator.
         runs: How many plans are drawn.
+        deletable: The numbers of the writes for an object that the scenario deletes later.
     """
     first_writes, more_writes = _first_and_others(writes)
     first_events, more_events = _first_and_others(events)
@@ -113,6 +116,7 @@ def plans(writes: Sequence[str], events: Sequence[str], runs: int) -> Iterator[P
     yield from _singles(WRITE_FAULTS, sorted(first_writes + last_writes), writes)
     yield from _singles(EVENT_FAULTS, first_events, events)
     yield from _singles(_SCOPE_FAULTS, first_writes, writes)
+    yield from _singles((DELETED,), sorted(deletable), writes)
     yield from _singles(WRITE_FAULTS, more_writes, writes)
     yield from _singles(EVENT_FAULTS, more_events, events)
     for first in (*first_writes, *last_writes, *more_writes):

@@ -32,6 +32,7 @@ class Operator:
         ready: Set while its stores are synced and its workers run.
         ready_since: When it became so last.
         has_webhooks: Whether it serves webhooks.
+        plan: What goes wrong.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class Operator:
             recorder: Notes what happens.
         """
         self._transport, self._clock, self._setups = transport, clock, setups
-        self._plan, self._recorder = plan, recorder
+        self.plan: Plan = plan
+        self._recorder = recorder
         self._manager: Manager | None = None
         self._exits = 0
         self._numbers = itertools.count(1)
@@ -64,7 +66,7 @@ class Operator:
         """Run one process after the other until cancelled."""
         # A process that has crashed may take a while to end, and the next one does not wait for it.
         async with asyncio.TaskGroup() as group:
-            if self._plan.has("hand-over"):
+            if self.plan.has("hand-over"):
                 group.create_task(self._replace_for_ever(group, stands_by=True))
             await self._replace_for_ever(group)
 
@@ -80,7 +82,7 @@ class Operator:
         """Run one process until it crashes."""
         number = next(self._numbers)
         process = CrashingTransport(self._transport)
-        client = Client(Line(process, self._plan, self._recorder, group, self.ready.clear))
+        client = Client(Line(process, self.plan, self._recorder, group, self.ready.clear))
         elector = self._elector(client, number)
         manager = Manager(client, clock=self._clock, random=Random(number), leader_election=elector)
         attach(self._setups(), manager, {}, take_over=True)
@@ -98,7 +100,7 @@ class Operator:
                 task.cancel()
 
     def _elector(self, client: Client, number: int) -> LeaderElector | None:
-        if not self._plan.has("hand-over"):
+        if not self.plan.has("hand-over"):
             return None
         config = LeaderElectionConfig(name="explore", identity=f"replica-{number}")
         return LeaderElector(client, config, clock=self._clock, random=Random(number))
@@ -107,7 +109,7 @@ class Operator:
         await manager.wait_ready()
         if isinstance(manager.elector, LeaderElector):
             await manager.elector.elected.wait()
-        if self._manager is not None and self._plan.has("hand-over"):
+        if self._manager is not None and self.plan.has("hand-over"):
             self._say("leads from now on")
         self._manager, self.ready_since = manager, now()
         self.ready.set()
@@ -117,7 +119,7 @@ class Operator:
             await manager.run()
         except Exception as error:
             self._exits += 1
-            if self._exits >= _MOST_EXITS or not self._plan.faults:
+            if self._exits >= _MOST_EXITS or not self.plan.faults:
                 raise
             self._say(f"ends: {type(error).__name__}: {error}")
             process.crash_after(0)

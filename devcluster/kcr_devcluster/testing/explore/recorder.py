@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from kcr.client import Request
 from kcr_devcluster.apiserver.storage.records import Change, Record
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.testing.explore.history import Step
@@ -56,30 +57,44 @@ class Recorder:
     Attributes:
         steps: Writes, and changes by the cluster's own controllers.
         writes: Verb and object of each write of the operator.
+        deletable: The numbers of its writes for an object that the scenario deletes later.
         events: The watch events that have reached the operator, without those of first lists.
         names: Of all objects that there have been.
         written: The uids of the objects that the operator or the scenario has written.
         states: The objects whenever the cluster had settled, see `canonical`.
         violations: What was wrong so far.
+        is_cut_short: Whether the scenario has failed because of the fault.
         peaks: How many children with the same owner, kind and content lived at the same time at most.
         requests: How many requests each reconcile took, by controller and id of the reconcile.
         changed: When an object was changed last, in seconds of virtual time.
         own_changes: How many changes the operator has made.
     """
 
-    def __init__(self, storage: Storage, invariants: Sequence[Invariant]) -> None:
+    def __init__(self, storage: Storage, invariants: Sequence[Invariant], deletions: dict[str, Request]) -> None:
+        """Watch a run.
+
+        Args:
+            storage: Has the objects.
+            invariants: The author's.
+            deletions: The scenario's deletions, by the namespace and name of the object, of all runs so far.
+        """
         self.steps: list[Step] = []
         self.writes: list[str] = []
+        self.deletable: set[int] = set()
         self.events: list[str] = []
         self.names: Names = Names()
         self.written: set[str] = set()
         self.states: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
+        self.is_cut_short: bool = False
         self.peaks: dict[tuple[str, ...], int] = {}
         self.requests: Counter[tuple[str, str]] = Counter()
         self.changed: float = 0.0
         self.own_changes: int = 0
         self._state, self._invariants = State(storage), invariants
+        # Of each write the objects that it is for: its own, and that of its reconcile.
+        self._written_for: list[tuple[str, ...]] = []
+        self._deletions = deletions
         self._foreign_changes = 0
         self._since_foreign: Counter[str] = Counter()
         self._children: dict[str, tuple[str, ...]] = {}
@@ -90,6 +105,31 @@ class Recorder:
     def written_on_and_on(self) -> str:
         """The object that the operator changes again and again while nothing else happens, empty for none."""
         return next((name for name, count in self._since_foreign.items() if count >= MOST_CHANGES), "")
+
+    def write_for(self, write: str, *objects: str) -> int:
+        """Note a write of the operator before it is sent; return its number.
+
+        Args:
+            write: Verb and object.
+            objects: Namespace and name of those that it is for.
+        """
+        self.writes.append(write)
+        self._written_for.append(objects)
+        return len(self.writes)
+
+    def delete(self, name: str, request: Request) -> None:
+        """Note a deletion by the scenario.
+
+        Args:
+            name: Namespace and name of the object.
+            request: The request.
+        """
+        self._deletions.setdefault(name, request)
+        self.deletable.update(number for number, objects in enumerate(self._written_for, start=1) if name in objects)
+
+    def deletion_for(self, number: int) -> Request | None:
+        """Return the scenario's deletion of an object that a write is for, None where there is none."""
+        return next((self._deletions[one] for one in self._written_for[number - 1] if one in self._deletions), None)
 
     def object_to(self, oracle: str, text: str, about: str = "") -> None:
         """Note what is wrong with the last step.

@@ -157,6 +157,32 @@ def differences(found: Any, wanted: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {_shown(found)}, without a fault {_shown(wanted)}"
 
 
+def surplus(found: Any, wanted: Any, path: str = "") -> Iterator[str]:
+    """Yield in words what one canonical value has more than the other: objects, entries, larger numbers.
+
+    Args:
+        found: The value of a run with a fault.
+        wanted: That of the run without.
+        path: Where the values are; empty for whole states, whose objects are compared by their names.
+    """
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for name in sorted(found):
+            if name not in wanted or not isinstance(found[name], dict) or path:
+                yield from surplus(found[name], wanted.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(found, list) and isinstance(wanted, list):
+        left = list(wanted)
+        for one in found:
+            if one in left:
+                left.remove(one)
+            else:
+                yield f"{path}: {_shown(one)}"
+    elif isinstance(found, int | float) and isinstance(wanted, int | float):
+        if found > wanted:
+            yield f"{path}: {_shown(found)}, without a fault {_shown(wanted)}"
+    elif found and not wanted:
+        yield f"{path}: {_shown(found)}"
+
+
 def _shown(value: Any) -> str:
     if value is _MISSING:
         return "missing"

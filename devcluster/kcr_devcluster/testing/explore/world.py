@@ -13,14 +13,15 @@ from kcr.api.meta import ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.errors import ApiError
 from kcr.stacks import await_stack
+from kcr.testing.source import MadeUp
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.clusters import setups_of, simulated_cluster
-from kcr_devcluster.testing.explore.history import Step
-from kcr_devcluster.testing.explore.line import NAMESPACE, described, is_write, now
+from kcr_devcluster.testing.explore.history import MOST_LINES, Step, told
+from kcr_devcluster.testing.explore.line import NAMESPACE, described, is_write, now, place_of
 from kcr_devcluster.testing.explore.options import ExploreOptions
 from kcr_devcluster.testing.explore.outside import SCENARIO_TASK, ScenarioError, guarded
-from kcr_devcluster.testing.explore.plans import Plan
+from kcr_devcluster.testing.explore.plans import DELETED, Plan
 from kcr_devcluster.testing.explore.process import Operator, in_context
 from kcr_devcluster.testing.explore.recorder import OPERATOR, SCENARIO, Recorder, Violation, name_of
 from kcr_devcluster.testing.explore.states import canonical, is_ignored
@@ -35,6 +36,7 @@ _FAILING_SECONDS = 300.0
 IDLE_SECONDS = 700.0
 _SETTLING_SECONDS = 7200.0
 _SCENARIO_SECONDS = 43_200.0
+_SUCCESS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}'
 
 Scenario = Callable[["World"], Awaitable[object]]
 
@@ -129,11 +131,15 @@ class Users:
             # Without them the write would be refused.
             await self._operator.ready.wait()
         call, steps = call_of(request.method, request.target), self._recorder.steps
+        if call.verb == "delete" and call.name:
+            self._recorder.delete(place_of(request, call), request)
         place, step = len(steps), Step(now(), SCENARIO, call.verb, described(request, call))
         steps.append(step)
         async with self.inner.send(request) as response:
             steps[place] = step._replace(status=response.status)
-            yield response
+            # It is gone already, because of the fault.
+            is_done = call.verb == "delete" and response.status == 404 and self._operator.plan.has(DELETED)
+            yield MadeUp(200, _SUCCESS) if is_done else response
 
 
 class Outcome(NamedTuple):
@@ -143,10 +149,12 @@ class Outcome(NamedTuple):
         steps: What happened.
         writes: Verb and object of each write of the operator.
         events: The watch events that have reached it.
+        deletable: The numbers of its writes for an object that the scenario deletes later.
         scenario_writes: How many writes the scenario has made.
         states: The objects whenever the cluster had settled, without what differs from run to run; at the end with what
             the scenario has returned.
         violations: What was wrong on the way.
+        is_cut_short: Whether the scenario has failed because of the fault.
         failing: The last error of each key that still fails.
         terminating: The objects that are being deleted for ever, and their finalizers.
         idle_steps: The operator's writes when nothing was left to do.
@@ -157,9 +165,11 @@ class Outcome(NamedTuple):
     steps: list[Step]
     writes: list[str]
     events: list[str]
+    deletable: set[int]
     scenario_writes: int
     states: list[dict[str, Any]]
     violations: list[Violation]
+    is_cut_short: bool
     failing: dict[str, str]
     terminating: dict[str, str]
     idle_steps: list[Step]
@@ -172,6 +182,7 @@ class Runs:
 
     def __init__(self, scenario: Scenario, setup: Any, options: ExploreOptions) -> None:
         self._scenario, self._setup, self._options = scenario, setup, options
+        self._deletions: dict[str, Request] = {}
         self.count: int = 0
 
     def run(self, plan: Plan, steps: int | None = None) -> Outcome:
@@ -211,7 +222,7 @@ class Runs:
         ) as cluster:  # fmt: skip
             await cluster.client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
             await asyncio.sleep(1)
-            recorder = Recorder(cluster.storage, options.invariants)
+            recorder = Recorder(cluster.storage, options.invariants, self._deletions)
             operator = Operator(cluster.transport, clock, lambda: setups_of([self._setup]), plan, recorder)
             world = World(cluster, clock, operator, recorder, steps)
             async with asyncio.TaskGroup() as group:
@@ -232,7 +243,13 @@ class Runs:
                 recorder.violations.append(Violation("idle", str(error), recorder.written_on_and_on))
             except Exception as error:
                 if not plan.faults:
+                    history = "\n".join(told(recorder.steps, "", MOST_LINES))
+                    error.add_note(f"without a fault, after these writes:\n{history}")
                     raise
+                if plan.has(DELETED):
+                    # What it expects of the object does not hold any more.
+                    recorder.is_cut_short = True
+                    return None
                 if plan.has("namespace") and isinstance(error, ApiError):
                     return None
                 text = f"the scenario fails: {type(error).__name__}: {error}".partition("\n")[0]
@@ -280,9 +297,11 @@ class Runs:
             steps=recorder.steps,
             writes=recorder.writes,
             events=recorder.events,
+            deletable=recorder.deletable,
             scenario_writes=sum(step.who == SCENARIO for step in recorder.steps),
             states=recorder.states,
             violations=recorder.violations,
+            is_cut_short=recorder.is_cut_short,
             failing=operator.failing(),
             terminating=terminating,
             idle_steps=[] if is_idle else [one for one in recorder.steps[place:] if one.number],
