@@ -134,7 +134,8 @@ class _SpamFilter(TokenBucket):
         dropped, self._dropped = self._dropped or Counter[str](), None
         reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common(_REASONS_NAMED))
         more = " and others" if len(dropped) > _REASONS_NAMED else ""
-        return f"{dropped.total()} events were left out, for there were too many: {reasons}{more}"
+        left_out = "1 event was" if dropped.total() == 1 else f"{dropped.total()} events were"
+        return f"{left_out} left out, for there were too many: {reasons}{more}"
 
 
 class Dropped(NamedTuple):

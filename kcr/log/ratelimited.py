@@ -116,5 +116,5 @@ class KeyLogLimit:
 
 
 def _summarize(key: LogKey, suppressed: int) -> None:
-    message = f"further {suppressed} lines of this key suppressed"
+    message = f"further {suppressed} line{'s' * (suppressed > 1)} of this key suppressed"
     get_logger().warning(message, **key._asdict(), within_seconds=MINUTE_SECONDS)

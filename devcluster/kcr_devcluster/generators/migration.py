@@ -229,4 +229,5 @@ def _line(name: str, done: Migrated, *, is_dry_run: bool) -> str:
     if not done.removed:
         return f"{name}: all objects are stored in {done.version}"
     end = " (dry run)" if is_dry_run else ""
-    return f"{name}: {done.objects} objects are stored in {done.version}; {', '.join(done.removed)} removed{end}"
+    are = "1 object is" if done.objects == 1 else f"{done.objects} objects are"
+    return f"{name}: {are} stored in {done.version}; {', '.join(done.removed)} removed{end}"

@@ -102,9 +102,11 @@ class Report(NamedTuple):
         if self.breaks:
             deleted = sum(one.what == "deletes" for one in self.differences)
             replaced = self.breaks - deleted
-            return f"the new version deletes {deleted:,} and replaces {replaced:,} objects that the old one keeps"
+            replaces = f"{replaced:,} object{'' if replaced == 1 else 's'}"
+            return f"the new version deletes {deleted:,} and replaces {replaces} that the old one keeps"
         rest = len({(one.kind, one.object) for one in self.differences})
-        return f"the new version deletes and replaces nothing that the old one keeps; {rest:,} objects differ"
+        differ = "1 object differs" if rest == 1 else f"{rest:,} objects differ"
+        return f"the new version deletes and replaces nothing that the old one keeps; {differ}"
 
 
 class _Table(NamedTuple):
@@ -181,7 +183,8 @@ def _introduction(report: Report) -> Iterator[str]:
         data = " and ".join(hidden)
         yield f"hashes stand for the data of {data}, which controllers may write anew: see --include-data"
     names = ", ".join(head.controllers)
-    yield f"{names}: {hours} of virtual time from {start}, {head.count:,} objects of {head.server}"
+    objects = f"{head.count:,} object{'' if head.count == 1 else 's'}"
+    yield f"{names}: {hours} of virtual time from {start}, {objects} of {head.server}"
 
 
 def as_text(report: Report) -> Iterator[str]:

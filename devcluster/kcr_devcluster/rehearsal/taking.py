@@ -309,6 +309,7 @@ def _is_one_of(manifest: Mapping[str, Any], uids: frozenset[str]) -> bool:
 
 
 def counted(kinds: Iterable[SnapshotKind]) -> Iterator[str]:
-    """Yield the numbers of objects in words, such as `12 jobs.batch`."""
+    """Yield the numbers of objects in words, such as `12 jobs.batch` and `1 secret`."""
     for one in kinds:
-        yield f"{one.count:,} {one.resource.display}"
+        named = one.resource if one.count != 1 else one.resource._replace(plural=one.kind.lower())
+        yield f"{one.count:,} {named.display}"

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from structlog.contextvars import get_contextvars
 
+from kcr.api.explanation import counted
 from kcr.api.meta import Key, Resource
 from kcr.arguments import checked
 from kcr.client import Request
@@ -147,7 +148,7 @@ class SeenRequests:
         left_out = len(rows) - SHOWN - 1
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows[: SHOWN + 1]]
-        return "\n".join([*lines, f"… {left_out} more lines"] if left_out > 0 else lines)
+        return "\n".join([*lines, f"… {counted(left_out, 'more line')}"] if left_out > 0 else lines)
 
     def _by_reconcile(
         self,

@@ -146,7 +146,10 @@ class Draw(NamedTuple):
             verb: That of the request; `event` for an event.
             random: The source of randomness.
         """
-        return _drawn(random.choice(self.suited(verb)), verb, random)
+        suited = self.suited(verb)
+        # Each loss is a fault of its own: what an operator fears most comes most often.
+        suited += ["lose_reply"] * (len(LOSSES) - 1) if "lose_reply" in suited else []
+        return _drawn(random.choice(suited), verb, random)
 
     def suited(self, verb: str) -> list[Drawn]:
         """Return the names of those that suit a request or event."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key
 from kcr.controller import Controller
 from kcr.errors import KcrError, described
@@ -146,9 +146,9 @@ class DebugPages:
 
     async def _stacks(self, request: ProbeRequest) -> ProbeResponse:
         stacks = retried(lambda: collect_stacks(self._program.loop))
-        lines = [f"{len(stacks.threads)} threads, the innermost call last:"]
+        lines = [f"{counted(len(stacks.threads), 'thread')}, the innermost call last:"]
         lines += [f"  {name}: {calls}" for name, calls in stacks.named_threads()]
-        lines += ["", f"{len(stacks.tasks)} tasks of the event loop, and where each waits:"]
+        lines += ["", f"{counted(len(stacks.tasks), 'task')} of the event loop, and where each waits:"]
         lines += [f"  {name}: {where}" for name, where in stacks.tasks]
         return ProbeResponse(200, ("\n".join(lines) + "\n").encode())
 

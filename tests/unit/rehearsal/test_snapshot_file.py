@@ -8,6 +8,7 @@ import pytest
 
 from kcr.errors import ConfigError
 from kcr_devcluster.rehearsal.snapshot_file import Head, SnapshotKind, read_snapshot, write_snapshot
+from kcr_devcluster.rehearsal.taking import counted
 
 HEAD = Head(
     kcr="0.2.0", kubernetes="v1.36.2", server="https://prod:6443", time=datetime(2026, 11, 30, 20, tzinfo=UTC),
@@ -110,3 +111,13 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes, said: str) -> N
 def test_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*: name a file that kcr snapshot wrote"):
         read_snapshot(tmp_path / name)
+
+
+def test_numbers_of_objects_are_said_in_words() -> None:
+    kinds = (
+        SnapshotKind("batch/v1", "Job", "jobs", namespaced=True, whole=True, count=1),
+        SnapshotKind("v1", "Secret", "secrets", namespaced=True, whole=True, count=1),
+        SnapshotKind("batch/v1", "Job", "jobs", namespaced=True, whole=True, count=1200),
+        SnapshotKind("v1", "Pod", "pods", namespaced=True, whole=True, count=0),
+    )
+    assert [*counted(kinds)] == ["1 job.batch", "1 secret", "1,200 jobs.batch", "0 pods"]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
+from kcr.api.explanation import counted
 from kcr.arguments import check_fields
 from kcr.keywords import Keywords
 from kcr_devcluster.testing.explore.history import MOST_LINES, told
@@ -148,7 +149,7 @@ def _compare(first: Outcome, second: Outcome) -> None:
     else:
         if len(first.writes) == len(second.writes):
             return
-        one, other = f"{len(first.writes)} writes", f"{len(second.writes)} writes"
+        one, other = counted(len(first.writes), "write"), counted(len(second.writes), "write")
     raise ScenarioError(
         f"explore: two runs without a fault differ: {one}, and then {other}: something is drawn outside of the loop, "
         "or survives in a global: draw from manager.random, read manager.clock, empty globals when the scenario begins"
