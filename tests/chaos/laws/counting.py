@@ -17,7 +17,7 @@ from kcr.controllers.job.decisions.pods import is_tracked
 from tests.chaos.authors import CONTROLLER, LATE
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
-from tests.chaos.laws.policies import actions_on, completed, failed, has_index
+from tests.chaos.laws.policies import action_on, actions_on, completed, failed, has_index
 
 KINDS = ("succeeded", "failed")
 
@@ -124,8 +124,9 @@ def _may_go(trail: JobTrail, pod: PodTrail, state: Pod) -> bool:
         return True
     if not is_terminal(state):
         # Too many; whether it had to be this one is for other laws to say. Another client may delete it in the moment
-        # in which the controller removes it.
-        return ends_well or state.metadata.deletion_timestamp is None or trail.ever_wanted_fewer
+        # in which the controller removes it. Of a Job that fails it need not be listed if its failure is ignored.
+        is_ignored = is_condition_true(job.status.conditions, FAILURE_TARGET) and action_on(job, state) == "Ignore"
+        return ends_well or is_ignored or state.metadata.deletion_timestamp is None or trail.ever_wanted_fewer
     if state.status.phase == "Failed":
         return "Ignore" in actions_on(job, pod)
     if job.spec.completion_mode != "Indexed" or pod.index is None:
