@@ -5,11 +5,11 @@ its way into a store is compared with two stored ones, and takes over every equa
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 
 from kcr.api.equality import exact_fields, same_json
@@ -106,3 +106,28 @@ def _shared_items(mine: _Items, stored: tuple[_Items, _Items], is_exact: bool) -
                 share(item, known, other)
         items.append(before)
     return tuple(items)
+
+
+def size_of(value: Any, seen: set[int]) -> int:
+    """Return how many bytes a value takes, without those of its parts that were seen before.
+
+    Args:
+        value: An object, or a part of one.
+        seen: The ids of what was measured; this adds those of the value and its parts.
+    """
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    size = sys.getsizeof(value)
+    match value:
+        case Struct():
+            parts: Iterable[Any] = [getattr(value, name) for name in value.__struct_fields__]
+        case dict():
+            parts = [*value, *value.values()]
+        case tuple() | list():
+            parts = value
+        case Raw():
+            return size + memoryview(value).nbytes
+        case _:
+            return size
+    return size + sum(size_of(part, seen) for part in parts)

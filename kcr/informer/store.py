@@ -16,7 +16,7 @@ from kcr.api.meta import Key, ObjectMeta, Resource, controller_of
 from kcr.arguments import check_of_call, checked, checked_on_failure
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in, strings_of, values_of
-from kcr.informer.sharing import share
+from kcr.informer.sharing import share, size_of
 from kcr.informer.slots import dependents_metadata
 from kcr.log import get_logger
 
@@ -29,6 +29,8 @@ Pair = tuple[str, str]
 # Whether the running task may read stores that are not synced: handlers may, since they are called for the rest.
 allow_unsynced_reads: ContextVar[bool] = ContextVar("allow_unsynced_reads", default=False)
 
+# How many objects are measured at a time: neighbours share parts, for each is compared with the latest one.
+_RUN, _RUNS = 10, 5
 # How many objects of a first list are stored before others have their turn: less than a millisecond.
 _SLICE = 100
 
@@ -311,6 +313,15 @@ class Store(Generic[R]):
     def snapshot(self) -> tuple[R, ...]:
         """Return all objects, whether or not these are all there are."""
         return values_of(self._objects)
+
+    def estimate_bytes(self) -> float:
+        """Return how much memory the objects take, as if all were like those of some runs; parts are counted once."""
+        objects, seen, sizes = self.snapshot(), set[int](), list[int]()
+        for start in range(0, len(objects), max(_RUN, len(objects) // _RUNS + 1)):
+            run = [size_of(one, seen) for one in objects[start : start + _RUN]]
+            # In a large store the parts that all share are next to nothing: the first of a run has them.
+            sizes += run[len(objects) > _RUN * _RUNS :]
+        return sum(sizes) * len(objects) / (len(sizes) or 1)
 
     def share(self, obj: R) -> R:
         """Return an object with its equal parts replaced by stored ones (structural sharing)."""

@@ -219,6 +219,11 @@ INFORMER_ROWS = (
         lambda informer: len(informer.store),
     ),
     Row(
+        GaugeMetricFamily, "kcr_cache_bytes",
+        "Memory of the objects in the store, in bytes, estimated from up to 50 of them at each scrape.",
+        lambda informer: informer.store.estimate_bytes(),
+    ),
+    Row(
         GaugeMetricFamily, "informer_store_resource_version",
         "The last 15 digits of the store's resourceVersion.",
         lambda informer: informer.store.resource_version % 10**15,

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
@@ -18,7 +18,6 @@ from tests.chaos.tally import FAULTS
 _FAULTS: tuple[Drawn, ...] = (
     "delay", "lose_request", "lose_reply", "arrive_late", "409", "429", "500", "page 404", "page 502",
 )  # fmt: skip
-_OUTAGE: tuple[Drawn, ...] = ("lose_request", "lose_reply", "500", "page 502")
 _UNCUT = 100_000
 
 
@@ -129,9 +128,12 @@ async def faulty_network(
 
 
 def _break_requests(faults: FaultyTransport, rates: FaultRates, *, late: bool) -> None:
+    verb: Literal["write", "get"]
     if any(rates.outage):
-        faults.on("write").during(*rates.outage).draw(*_OUTAGE)
-        faults.on("get", chance=0.5).during(*rates.outage).draw(*_OUTAGE)
+        # Half of the requests are not executed, the others lose their reply.
+        for verb in ("write", "get"):
+            faults.on(verb).during(*rates.outage).draw("lose_reply")
+            faults.on(verb, chance=0.5).during(*rates.outage).draw("lose_request", "500", "page 502")
     if rates.share and rates.most:
         drawn = tuple(fault for fault in _FAULTS if late or fault != "arrive_late")
         faults.on("write", chance=rates.share, most=rates.most).draw(*drawn)

@@ -256,6 +256,9 @@ class FakeStore:
     def __len__(self) -> int:
         return 5
 
+    def estimate_bytes(self) -> float:
+        return 4000
+
 
 class FakeInformer:
     def __init__(self) -> None:
@@ -271,6 +274,7 @@ async def test_informers_are_read_when_asked(kcr_clock: VirtualClock) -> None:  
     labels = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
     assert value(metrics, "informer_store_resource_version", **labels) == 7
     assert value(metrics, "kcr_cache_objects", **labels) == 5
+    assert value(metrics, "kcr_cache_bytes", **labels) == 4000
     assert value(metrics, "kcr_reflector_list_duration_seconds", **labels) == 0.5
     informer.counts["streams"] = 1
     await kcr_clock.advance(40)

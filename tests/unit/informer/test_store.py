@@ -1,5 +1,6 @@
 import gc
 import sys
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -329,3 +330,47 @@ def test_many_changes_wake_those_who_wait_once() -> None:
     assert seen == []
     store.advance("9")
     assert seen == [3]
+
+
+@pytest.mark.parametrize("count", [1, 40, 3000])
+@pytest.mark.parametrize("size", [0, 2000])
+def test_estimated_bytes_are_those_of_the_objects(count: int, size: int) -> None:
+    bodies = [
+        codec.encode(pod(f"p{number}", number, uid=f"uid-{number}", owner=f"job-{number // 10}",
+                         annotations={"text": f"{number}" + "x" * size}))
+        for number in range(count)
+    ]  # fmt: skip
+    codec.decode(Pod, bodies[0])
+    gc.collect()
+    tracemalloc.start()
+    store = Store[Pod]()
+    for body in bodies:
+        store.put(store.share(codec.decode(Pod, body)))
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    estimated = store.estimate_bytes()
+    if count > 1:
+        # The store itself has a share, of the places of objects and indexes.
+        assert 0.4 * taken < estimated < 1.1 * taken
+    assert estimated > count * size
+    assert Store[Pod]().estimate_bytes() == 0
+
+
+class Counted(dict[str, str]):
+    """A mapping that counts how often it was read."""
+
+    reads = 0
+
+    def values(self) -> Any:
+        Counted.reads += 1
+        return super().values()
+
+
+def test_estimate_reads_few_objects_of_many() -> None:
+    store = Store[Pod]()
+    for number in range(5000):
+        store.put(pod(f"p{number}", number, annotations=Counted(a="b")))
+    Counted.reads = 0
+    store.estimate_bytes()
+    assert 0 < Counted.reads <= 50
