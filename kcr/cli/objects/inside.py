@@ -30,12 +30,14 @@ class ControllerView(NamedTuple):
         running: Its reconcile that is running; None when none is.
         busy: The reconcile that keeps all workers busy, so that a queued key waits; None when a worker is free.
         is_sharded: Whether, under sharding, the controller reconciles a share of the keys.
+        dropped: The last events of the object that predicates have dropped.
     """
 
     detail: KeyDetail
     running: RunningState | None
     busy: RunningState | None = None
     is_sharded: bool = True
+    dropped: tuple[str, ...] = ()
 
     @property
     def is_quiet(self) -> bool:
@@ -122,7 +124,13 @@ def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
     running = controller.running
     own = next((one for one in running if one.key == detail.state.key), None)
     busy = running[0] if running and len(running) >= controller.workers else None
-    return ControllerView(detail, own, busy, controller.is_sharded)
+    key = f"{detail.state.key} "
+    dropped = tuple(
+        f"{place.predicate} dropped an event: {text.removeprefix(key)}"
+        for place in controller.dropped if place.kind == controller.kinds[0]
+        for text in place.last if text.startswith(key)
+    )  # fmt: skip
+    return ControllerView(detail, own, busy, controller.is_sharded, dropped)
 
 
 def lines_of_controllers(inside: Inside, told: Sequence[str] = (), *, has_ended: bool = False) -> Iterator[str]:
@@ -205,6 +213,7 @@ def _details(view: ControllerView, told: Sequence[str]) -> Iterator[str]:
         yield f"not confirmed: {', '.join(detail.unconfirmed[:_NAMED])}{more}"
     if detail.explanation_error:
         yield f"does not explain it: {detail.explanation_error}"
+    yield from view.dropped[:_NAMED]
 
 
 def _due(state: KeyState) -> str:

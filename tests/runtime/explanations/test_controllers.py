@@ -5,6 +5,7 @@ The controller says so itself, at its debug port: no headline contradicts it.
 
 import asyncio
 import random
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
@@ -123,6 +124,32 @@ async def test_finalizer_whose_service_is_down_is_named(kcr_cluster: EmbeddedClu
                         test_controllers.py:1 in reconcile
                       at kcr run 1.0, pid 1
     """)
+
+
+@pytest.mark.kcr_virtual
+async def test_events_that_a_predicate_has_dropped_are_named(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    def is_painted(old: ConfigMap | None, new: ConfigMap | None) -> bool:
+        return old is None or new is None or old.data.get("color") != new.data.get("color")
+
+    manager = OpenManager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
+    manager.add_controller("walls", Walls(manager), watches=[kcr.watch(ConfigMap, predicate=is_painted)])
+    async with manager.running():
+        await kcr_cluster.client.create(ConfigMap(metadata=kcr.ObjectMeta(name="wall", namespace="default")))
+        await kcr_cluster.client.create(ConfigMap(metadata=kcr.ObjectMeta(name="wall-2", namespace="default")))
+        for number in range(5):
+            await kcr_clock.advance(1)
+            for name in ("wall", "wall-2"):
+                change = {"data": {"size": str(number)}}
+                await kcr_cluster.client.merge_patch(ConfigMap, KEY._replace(name=name), change)
+        await kcr_clock.advance(1)
+        shown = await explained_object(kcr_cluster.client, kcr_clock, "cm/wall", manager=manager)
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    place = next(number for number, line in enumerate(lines) if line.startswith("controller walls: idle"))
+    dropped = [line for line in lines[place:] if "dropped an event" in line]
+    assert len(dropped) == 3
+    assert re.fullmatch(r"is_painted dropped an event: \d+→\d+, 1s ago", dropped[0])
 
 
 @pytest.mark.kcr_virtual
