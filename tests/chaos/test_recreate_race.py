@@ -1,8 +1,9 @@
 """Jobs that are deleted and made again under the same name in a hurry: each runs, with its own pods and no others.
 
 Forty names, ten rounds; `make test` has fifteen, and two. In each round a Job is deleted with one of the three
-propagation policies and made again within 0 to 60 ms, while its pods start, run, terminate or are orphaned. Go's
-controller left 29 of 40 names without pods: it expected pods of the Job that was gone.
+propagation policies and made again within 0 to 60 ms, while its pods start, run, terminate or are orphaned; in half of
+the races the API server does not answer the controller at first. Go's controller left 29 of 40 names without pods: it
+expected pods of the Job that was gone.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ NAMES, ROUNDS, QUICK_NAMES, QUICK_ROUNDS = 40, 10, 15, 2
 POLICIES = ("Background", "Foreground", "Orphan")
 # In seconds: how soon a Job is made again, for how long pods run, and how far watches lag.
 HURRY, RUNS, LAGS = 0.06, (0.0, 0.02, 0.1, 1.0), (0.0, 0.0, 0.05, 1.0)
+# In seconds: for how long the API server does not answer the controller.
+OUTAGES = (0.0, 0.0, 0.3, 3.0)
 COMPLETIONS = 2
 
 
@@ -40,6 +43,8 @@ class Race:
         self.random, self.clock, self.rounds, self.names = Random(seed), VirtualClock(), rounds, names
         lag = self.random.choice(LAGS)
         self.late = {"jobs": self.random.choice((0.0, lag)), "pods": lag}
+        # For so long no write of the controller is answered; half of them are executed.
+        self.outage = self.random.choice(OUTAGES)
 
     def ends(self, *_: object) -> RunResult:
         """Let a pod end well, soon or later."""
@@ -50,6 +55,9 @@ class Race:
         random, clock = self.random, self.clock
         async with EmbeddedCluster(clock=clock, random=random, on_run=self.ends) as cluster:
             transport = late_watches(cluster.transport, random, self.late)
+            if self.outage:
+                transport.on("write").during(0, self.outage).draw("lose_reply")
+                transport.on("write", chance=0.5).during(0, self.outage).draw("lose_request", "500", "page 502")
             async with job_controller(cluster, clock, transport=transport, seed=random):
                 async with asyncio.TaskGroup() as group:
                     jobs = [group.create_task(self.hurry(cluster, f"job-{number}")) for number in range(self.names)]

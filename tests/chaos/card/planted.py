@@ -160,7 +160,7 @@ PLANTED: tuple[Planted, ...] = (
     ),
     _of("no-fence-of-shards", "one_writer", "writes are sent when a Lease is lost", "shards/2", "shards"),
     _of(
-        "own-writes-by-name-only", "nothing_is_overdue", "own writes are remembered by name", "jobs/450", "jobs",
+        "own-writes-by-name-only", "names_start_clean", "own writes are remembered by name", "names/7", "names",
     ),
     _of(
         "held-pods-are-let-be", "names_start_clean", "the same, when the name is used again", "names",
