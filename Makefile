@@ -97,7 +97,7 @@ newest lowest: $(STAMP)
 
 # The unit tests with each Python that is here, in environments of their own: annotations and asyncio differ between versions.
 pythons: $(STAMP)
-	@set -e; for p in python3.11 python3.12 python3.13 python3.14; do \
+	@set -e; for p in python3.11 python3.12 python3.13 python3.14 python3.15; do \
 	$$p -c 'import ensurepip' 2>/dev/null || continue; \
 	$$p -m venv .venv-$$p; \
 	.venv-$$p/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock -r requirements-dev.lock; \

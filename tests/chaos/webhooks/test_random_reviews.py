@@ -65,13 +65,17 @@ def check(sent: Sent, status: int, body: bytes) -> None:
         assert (answer["kind"], answer["status"], answer["code"]) == ("Status", "Failure", status)
         assert answer["message"]
         return
+    response = answer["response"]
+    if b'{"a":' * 100 in sent.body:
+        # What is nested deep, Python 3.14 leaves unread, and cannot read as a whole.
+        assert response["uid"].encode() in sent.body
+        return
     # Fields that are not read may be no text.
     asked = codec.decode(dict, sent.body.decode(errors="replace").encode())
-    response = answer["response"]
     assert (answer["apiVersion"], response["uid"]) == (asked["apiVersion"], asked["request"]["uid"])
     if not response["allowed"]:
         assert response["status"]["code"] in (400, 403, 422)
-    elif "patch" in response and b'{"a":' * 100 not in sent.body:
+    elif "patch" in response:
         check_patch(asked["request"]["object"], json.loads(base64.b64decode(response["patch"])))
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kcr_devcluster.apiserver.schema.patterns import PatternError, compile_matcher, compile_pattern
+from tests.kit.re2 import needs_re2
 
 
 @pytest.mark.parametrize(
@@ -60,12 +61,14 @@ def test_what_go_refuses_is_refused_in_its_words(pattern: str, message: str) -> 
     assert str(refused.value) == f"error parsing regexp: {message}"
 
 
+@needs_re2
 def test_search_of_repeated_groups_takes_linear_time() -> None:
     search = compile_matcher("^(a+)+$").search
     assert not search("a" * 50_000 + "b")
     assert search("aaa")
 
 
+@needs_re2
 def test_search_without_case_knows_letters_of_all_languages() -> None:
     assert compile_matcher("(?i)É").search("é")
 
@@ -75,6 +78,7 @@ def test_search_of_a_bad_pattern_says_what_go_says() -> None:
         compile_matcher("[b-a]")
 
 
+@needs_re2
 @pytest.mark.parametrize(
     ("pattern", "found"),
     [
