@@ -27,7 +27,7 @@ from tests.kit.served_cluster import served_cluster
 
 GUIDE = ROOT / "docs" / "guide" / "jobs-at-scale.md"
 CONSOLE = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
-TABLES = [line for line in CONSOLE if line.startswith("kcr jobs")]
+TABLES = [line for line in CONSOLE if line.startswith(("kcr jobs", "kcr cronjobs"))]
 EVENTS = [line for line in CONSOLE if line.startswith("kcr events")]
 COMMANDS = [line for line in CONSOLE if line.startswith(("kcr rerun", "kcr run-now"))]
 FILES = {name: yaml.safe_load(text) for name, text in files(GUIDE).items()}
