@@ -14,7 +14,7 @@ import pytest
 
 from kcr.client import Client
 from kcr.client.writes import APPLY_PATCH
-from kcr.errors import ApiError, BadRequestError, ConfigError, NotFoundError, ServerError
+from kcr.errors import ApiError, BadRequestError, ConfigError, ForbiddenError, NotFoundError, ServerError
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.versions import VERSIONS, KubernetesVersion
 from tests.kit.api import TABLE, Api
@@ -278,6 +278,24 @@ async def test_autoscalers_have_a_generation(version: KubernetesVersion, through
         made["spec"]["maxReplicas"] = 4
         changed = await ask(client, "PUT", f"{place}/shop", made)
     assert changed["metadata"].get("generation") == (2 if version == "1.37" else None)
+
+
+@both
+@pytest.mark.parametrize("level", ["latest", "v1.37", "v1.36"])
+async def test_pod_security_knows_the_safe_sysctls_of_the_version(version: KubernetesVersion, level: str) -> None:
+    labels = {
+        f"pod-security.kubernetes.io/enforce{end}": value for end, value in (("", "baseline"), ("-version", level))
+    }
+    context = {"sysctls": [{"name": "net.ipv4.tcp_notsent_lowat", "value": "16384"}]}
+    pod = {"metadata": {"name": "a"}, "spec": {**POD, "securityContext": context}}
+    async with served(version) as client:
+        await ask(client, "POST", "/api/v1/namespaces", {"metadata": {"name": "safe", "labels": labels}})
+        call = ask(client, "POST", "/api/v1/namespaces/safe/pods", pod)
+        if version == "1.37" and level != "v1.36":
+            await call
+        else:
+            with pytest.raises(ForbiddenError, match="forbidden sysctls"):
+                await call
 
 
 @both

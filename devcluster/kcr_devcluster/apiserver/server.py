@@ -171,7 +171,7 @@ class APIServer:
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer
         kinds = tuple(with_traits(kind, version) for kind in kinds_in(kinds, version))
-        context = AdmissionContext(storage, clock, random, kinds, accounts, protects_volumes)
+        context = AdmissionContext(storage, clock, random, kinds, accounts, protects_volumes, version)
         self.registry: Registry = Registry(context)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE

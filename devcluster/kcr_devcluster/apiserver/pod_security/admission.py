@@ -44,6 +44,7 @@ class PodSecurityAdmission(AdmissionStep):
 
     def __init__(self, context: AdmissionContext) -> None:
         super().__init__(context)
+        self._newest = int(context.version.partition(".")[2])
         # Policies by namespace, until it changes: each new pod asks twice.
         self._policies: dict[str, NamespacePolicy] = {}
         context.storage.cache(NAMESPACES).subscribers[self._forget] = None
@@ -73,7 +74,7 @@ class PodSecurityAdmission(AdmissionStep):
 
     def _enforce(self, attributes: AdmissionAttributes, pod: Manifest) -> None:
         level = self._policy(attributes.namespace).enforce
-        if level.name != PRIVILEGED and (found := violations(level, pod["metadata"], pod["spec"])):
+        if level.name != PRIVILEGED and (found := violations(level, pod["metadata"], pod["spec"], self._newest)):
             why = f'violates PodSecurity "{level}": {_joined(found)}'
             raise forbidden(PODS.type, pod["metadata"]["name"], why)
 
@@ -97,7 +98,7 @@ class PodSecurityAdmission(AdmissionStep):
             template = template.get(step) or {}
         if not template:
             return []
-        found = violations(level, template.get("metadata") or {}, template.get("spec") or {})
+        found = violations(level, template.get("metadata") or {}, template.get("spec") or {}, self._newest)
         return [f'would violate PodSecurity "{level}": {_joined(found)}'] if found else []
 
     def _policy(self, namespace: str) -> NamespacePolicy:
@@ -124,7 +125,8 @@ class PodSecurityAdmission(AdmissionStep):
         found: dict[str, list[str]] = {}
         for pod in pods[:_MOST_PODS]:
             manifest = pod.manifest()
-            reasons = ", ".join(one.reason for one in violations(new_level, manifest["metadata"], manifest["spec"]))
+            broken = violations(new_level, manifest["metadata"], manifest["spec"], self._newest)
+            reasons = ", ".join(one.reason for one in broken)
             if reasons:
                 found.setdefault(reasons, []).append(pod.metadata.name)
         texts = []

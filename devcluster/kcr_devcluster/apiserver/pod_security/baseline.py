@@ -32,6 +32,7 @@ _SYSCTLS_29 = _SYSCTLS_27 | {
     "net.ipv4.tcp_keepalive_probes",
 }  # fmt: skip
 _SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+_SYSCTLS_37 = _SYSCTLS_32 | {"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"}
 _SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
 SECCOMP_TYPES = ("Localhost", "RuntimeDefault")
 _APPARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
@@ -220,5 +221,7 @@ BASELINE: tuple[VersionedCheck, ...] = (
     VersionedCheck("sysctls", 27, partial(_sysctls, _SYSCTLS_27)),
     VersionedCheck("sysctls", 29, partial(_sysctls, _SYSCTLS_29)),
     VersionedCheck("sysctls", 32, partial(_sysctls, _SYSCTLS_32)),
+    # CHANGELOG-1.37, #138389.
+    VersionedCheck("sysctls", 37, partial(_sysctls, _SYSCTLS_37)),
     VersionedCheck("windowsHostProcess", 0, _windows_host_process),
 )

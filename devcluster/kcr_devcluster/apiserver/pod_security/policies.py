@@ -91,23 +91,24 @@ def _level(labels: Mapping[str, str], mode: str, errors: list[FieldError]) -> Le
     return Level(name, version)
 
 
-def violations(level: Level, metadata: Manifest, spec: Manifest) -> list[Violation]:
+def violations(level: Level, metadata: Manifest, spec: Manifest, newest: int = _NEWEST) -> list[Violation]:
     """Return the rules of a level that a pod breaks.
 
     Args:
         level: The level.
         metadata: The metadata of the pod, or of a template.
         spec: Its spec, with defaults.
+        newest: The minor version that `latest` and later ones mean.
     """
     if level.name == PRIVILEGED:
         return []
-    return [found for check in _checks(level) if (found := check(metadata, spec)) is not None]
+    return [found for check in _checks(level, newest) if (found := check(metadata, spec)) is not None]
 
 
 @lru_cache(256)
-def _checks(level: Level) -> tuple[Check, ...]:
+def _checks(level: Level, newest: int) -> tuple[Check, ...]:
     """Return the checks of a level in its version, those of `baseline` first."""
-    minor = _NEWEST if level.version == "latest" else int(level.version.partition(".")[2])
+    minor = newest if level.version == "latest" else min(newest, int(level.version.partition(".")[2]))
     baseline = _in_version(BASELINE, minor)
     if level.name != LEVELS[-1]:
         return tuple(one.check for one in baseline)

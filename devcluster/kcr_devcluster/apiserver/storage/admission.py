@@ -13,6 +13,7 @@ from kcr_devcluster.apiserver.kinds.kind import Kind
 from kcr_devcluster.apiserver.protocol.manifests import Manifest
 from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.options import ServiceAccounts
+from kcr_devcluster.versions import DEFAULT, KubernetesVersion
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 _T = TypeVar("_T")
@@ -151,6 +152,7 @@ class AdmissionContext(NamedTuple):
         kinds: The built-in kinds that are served.
         accounts: Whether pods have service accounts, and containers a token of theirs, in a volume.
         protects_volumes: Whether volumes get finalizers while in use: where controllers remove these again.
+        version: The version of Kubernetes.
     """
 
     storage: Storage
@@ -159,6 +161,7 @@ class AdmissionContext(NamedTuple):
     kinds: tuple[Kind, ...]
     accounts: ServiceAccounts = "none"
     protects_volumes: bool = False
+    version: KubernetesVersion = DEFAULT
 
 
 class AdmissionStep:

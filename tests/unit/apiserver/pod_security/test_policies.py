@@ -169,6 +169,8 @@ def test_old_versions_forbid_what_newer_ones_allow() -> None:
     )
     assert [found(BASELINE, engine, "v1.30") != [], found(BASELINE, memory, "v1.31") != []] == [True, True]
     assert [found(BASELINE, engine, "v1.31"), found(BASELINE, memory, "v1.32")] == [[], []]
+    lowat = pod(context={"sysctls": [{"name": "net.ipv4.tcp_notsent_lowat"}]})
+    assert [found(BASELINE, lowat, "v1.36") != [], found(BASELINE, lowat, "v1.37")] == [True, []]
     keys = {"seccomp_security_alpha_kubernetes_io__pod": "unconfined"}
     words = 'seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")'
     assert (found(BASELINE, pod(), "v1.18", **keys), found(BASELINE, pod(), "v1.19", **keys)) == ([words], [])
