@@ -89,6 +89,32 @@ async def test_selections_and_transforms_are_no_differences(
     assert (verified.selection, verified.objects, verified.differences) == ("configmaps in team (app=a)", 2, ())
 
 
+async def test_quiet_kind_is_compared_although_others_have_changed(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    await kcr_cluster.client.create(config("a"))
+    async with informed(kcr_cluster) as informer:
+        await kcr_cluster.client.create(kcr.api.core.Secret(metadata=ObjectMeta(name="other", namespace="default")))
+        # No bookmark comes before the minute is over.
+        began = asyncio.get_running_loop().time()
+        assert await differences(informer) == []
+        assert asyncio.get_running_loop().time() - began < 1
+
+
+async def test_deletion_that_the_store_has_missed_is_named(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    deaf = Deaf(kcr_cluster.transport)
+    created = await kcr_cluster.client.create(config("gone"))
+    async with informed(kcr_cluster, client=Client(deaf)) as informer:
+        deaf.is_deaf = True
+        await kcr_cluster.client.delete(ConfigMap, created.key)
+        at = created.metadata.resource_version
+        assert await differences(informer) == [
+            f"default/gone: the store shows version {at}, the server does not have it"
+        ]
+
+
 async def test_changes_meanwhile_are_no_differences(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     for number in range(450):
         await kcr_cluster.client.create(config(f"a{number:03}", n=str(number)))
