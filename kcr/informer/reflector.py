@@ -352,15 +352,25 @@ class Reflector(Generic[R]):
         # A stream of initial events that is silent for so long is dead: there is no version yet to compare.
         if not isinstance(phase, Watching):
             return True
+        shown = version_of(phase.version)
         try:
-            body = await self._get({"limit": 1, "resourceVersion": "0"})
-            present = read_page(self.selection.kind, body).metadata.resource_version
+            present = await self._version({"limit": 1, "resourceVersion": "0"})
+            if present < shown:
+                # A cache of the server lags, or it was restored from a backup: such a one accepts the watch, and sends
+                # nothing before its versions have caught up. Source: kubernetes/kubernetes#107457.
+                present = await self._version({"limit": 1})
+                if 0 < present < shown:
+                    self._watchdog.cut(LostEventError(f"the server is at {present}, before {shown}: it was restored"))
         except TransportError:
             return True
         except ApiError:
             # The connection is alive.
             return False
-        return version_of(present) > version_of(phase.version)
+        return present > shown
+
+    async def _version(self, query: Mapping[str, object]) -> int:
+        body = await self._get(query)
+        return version_of(read_page(self.selection.kind, body).metadata.resource_version)
 
     def _note(self, error: KcrError, then: Next, now: float) -> None:
         kind = str(self.selection)

@@ -74,7 +74,6 @@ async def test_server_without_streaming_is_listed_page_by_page() -> None:
     answers = (failure(422, "Invalid"), page(5, pod("a", 1), continue_="t"), page(5, pod("b", 2)), Say(then="stay"))
     async with following(*answers) as (informer, script):
         assert seen(informer) == {"a": "1", "b": "2"}
-        assert informer.store.resource_version == 5
         root = "/api/v1/namespaces/d/pods?"
         assert script.targets[1:3] == [f"{root}limit=500", f"{root}limit=500&continue=t"]
         assert "resourceVersion=5&" in script.targets[3]
@@ -265,6 +264,27 @@ async def test_silent_watch_goes_on_when_there_is_no_news() -> None:
     async with following(silent, page(10), page(10), failure(500), seconds=300) as (informer, script):
         assert script.times == [0, 90, 180, 270]
         assert informer.counts["idle"] == 0
+
+
+# RF-19
+async def test_watch_of_a_server_that_was_restored_from_a_backup_is_relisted() -> None:
+    """Such a server accepts the watch, and is silent until it has caught up. Source: kubernetes/kubernetes#107457."""
+    silent = Say(events(("ADDED", pod("a", 9)), ("ADDED", pod("b", 8)), ("BOOKMARK", END)), then="stay")
+    end = {"metadata": {**END["metadata"], "resourceVersion": "5"}}
+    restored = Say(events(("ADDED", pod("a", 4)), ("BOOKMARK", end)), then="stay")
+    async with following(silent, page(5), page(5), restored, seconds=92) as (informer, script):
+        assert "limit=1&resourceVersion=0" in script.targets[1]
+        assert "limit=1" in script.targets[2] and "resourceVersion" not in script.targets[2]
+        assert (informer.counts["idle"], informer.counts["lost"]) == (0, 1)
+        assert [(one.metadata.name, one.metadata.resource_version) for one in informer.store.list()] == [("a", "4")]
+
+
+# RF-19
+async def test_silent_watch_goes_on_when_a_cache_of_the_server_lags() -> None:
+    silent = Say(events(("BOOKMARK", END)), then="stay")
+    async with following(silent, page(5), page(10), page(5), failure(500), seconds=200) as (informer, script):
+        assert script.times == [0, 90, 90, 180, 180]
+        assert (informer.counts["idle"], informer.counts["lost"]) == (0, 0)
 
 
 # RF-19
