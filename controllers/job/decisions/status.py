@@ -55,11 +55,11 @@ def newly_ended(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> tuple[tuple
     Source: kubernetes/pkg/controller/job/job_controller.go, getNewFinishedPods.
     """
     listed = job.status.uncounted_terminated_pods or _NOTHING
-    # Without its finalizer a pod was counted before, or was never the Job's.
-    open_pods = [pod for pod in pods if pod.metadata.uid in tracked and counts_for(job, pod)]
-    succeeded = (p for p in open_pods if p.status.phase == "Succeeded" and p.metadata.uid not in listed.succeeded)
-    failed = (p for p in open_pods if has_failed(p, job) and p.metadata.uid not in listed.failed)
-    return tuple(p for p in succeeded if p.metadata.uid not in listed.failed), tuple(failed)
+    # Without its finalizer a pod was counted before, or was never the Job's. A listed one keeps its place.
+    unlisted = tracked - {*listed.succeeded, *listed.failed}
+    ended = [pod for pod in pods if pod.metadata.uid in unlisted and counts_for(job, pod)]
+    succeeded = tuple(pod for pod in ended if pod.status.phase == "Succeeded")
+    return succeeded, tuple(pod for pod in ended if has_failed(pod, job))
 
 
 def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:

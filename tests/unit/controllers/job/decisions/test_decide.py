@@ -131,6 +131,16 @@ def test_listed_pods_count_once_whatever_the_store_shows() -> None:
     assert counts.newly_succeeded == ()
 
 
+def test_pod_that_fails_after_it_was_listed_as_succeeded_is_no_failure() -> None:
+    # Source: kubernetes/kubernetes#125410, where both lists had it, and the server refused the status.
+    listed = UncountedTerminatedPods(succeeded=("uid-a",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    seen = snapshot(job(completions=2, backoff_limit=0, status=status), pod("a", "Failed", finished=ago(1)))
+    plan = decide(seen)
+    assert (plan.counts.succeeded, plan.counts.failed, plan.ending) == (1, 0, None)
+    assert compute_status(seen, plan, Outcome()).status.uncounted_terminated_pods == listed
+
+
 def test_pod_without_finalizer_is_not_counted_again() -> None:
     # The status has it already, or another client removed it.
     plan = decide(snapshot(job(), pod("a", "Succeeded", finished=ago(1)), untracked=frozenset({"uid-a"})))
