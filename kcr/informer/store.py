@@ -43,7 +43,7 @@ class StoreProgress:
 
     Attributes:
         resource_version: The highest version that was processed, of a list, an event or a bookmark; 0 before the first,
-            and where the server's versions are no numbers. It only increases.
+            and where the server's versions are no numbers. It decreases only with a server restored from a backup.
         is_closed: Whether nothing more will be processed.
     """
 
@@ -63,9 +63,9 @@ class StoreProgress:
         else:
             heapq.heappush(self._waiting, (resource_version, next(self._order), callback))
 
-    def advance(self, version: int) -> None:
+    def advance(self, version: int, *, is_list: bool = False) -> None:
         """Record that all changes up to a version are processed, and call the callbacks that wait for it."""
-        if version > self.resource_version:
+        if version > self.resource_version or (is_list and version):
             self.resource_version = version
             self._call_waiting(version)
 

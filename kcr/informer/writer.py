@@ -91,7 +91,7 @@ class DispatchingWriter(Generic[R]):
         """Replace everything by a list: in a synced store as one change; handlers are called little by little."""
         yield from self.replace_objects(objects, undecodable)
         self.declare_synced()
-        self.store.advance(version)
+        self.store.progress.advance(version_of(version), is_list=True)
 
     def replace_objects(self, objects: Iterable[R], undecodable: Mapping[Key, str]) -> Iterator[None]:
         """Do the same without declaring the store synced."""
@@ -236,13 +236,16 @@ class StorePart(Generic[R]):
             yield from self._fill(objects)
             store.undecodable.update(undecodable)
         else:
-            mine = {obj.key: self._newest(obj) for obj in objects if self.covers(obj.metadata)}
+            mine = {obj.key: obj for obj in objects if self.covers(obj.metadata)}
+            # A list is newer than what this part has shown, unless the server was restored from a backup.
+            if version_of(version) >= self.progress.resource_version:
+                mine = {key: self._newest(obj) for key, obj in mine.items()}
             kept = (obj for obj in store.snapshot() if obj.key not in mine and not self.covers(obj.metadata))
             yield from self._writer.replace_objects((*mine.values(), *kept), {**undecodable, **others})
         self.filled.set()
         if all(part.filled.is_set() for part in self._parts):
             self._writer.declare_synced()
-        self.advance(version)
+        self.advance(version, is_list=True)
 
     def _fill(self, objects: Iterable[R]) -> Iterator[None]:
         for number, obj in enumerate(objects, 1):
@@ -272,10 +275,11 @@ class StorePart(Generic[R]):
         else:
             self._writer.apply_object(WatchEvent(type="DELETED", object=obj))
 
-    def advance(self, version: str) -> None:
+    def advance(self, version: str, *, is_list: bool = False) -> None:
         """Note that nothing else happened in this part up to a version."""
-        self.progress.advance(version_of(version))
-        self._writer.advance(str(min(part.progress.resource_version for part in self._parts)))
+        self.progress.advance(version_of(version), is_list=is_list)
+        shown = min(part.progress.resource_version for part in self._parts)
+        self._writer.store.progress.advance(shown, is_list=is_list)
 
     def on_decode_error(self, key: Key, error: str, version: str) -> None:
         """Note that the newest version of an object cannot be decoded."""

@@ -277,6 +277,8 @@ async def test_watch_of_a_server_that_was_restored_from_a_backup_is_relisted() -
         assert "limit=1" in script.targets[2] and "resourceVersion" not in script.targets[2]
         assert (informer.counts["idle"], informer.counts["lost"]) == (0, 1)
         assert [(one.metadata.name, one.metadata.resource_version) for one in informer.store.list()] == [("a", "4")]
+        # Otherwise reads would not wait for the writes of this process.
+        assert informer.store.resource_version == 5
 
 
 # RF-19

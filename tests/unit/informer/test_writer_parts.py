@@ -55,6 +55,17 @@ def test_store_is_synced_once_every_part_is_filled() -> None:
     assert len(informer.store.list()) == 3
 
 
+def test_part_goes_back_with_a_server_that_was_restored_from_a_backup() -> None:
+    informer, (a, b, others), _ = made()
+    for part, name in ((a, "a"), (b, "b"), (others, "c")):
+        fill(part, 10, config(name, "x", 9))
+    fill(a, 5, config("a", "x", 4))
+    assert [obj.metadata.resource_version for obj in informer.store.list()] == ["4", "9", "9"]
+    assert (a.progress.resource_version, informer.store.resource_version) == (5, 5)
+    a.apply(WatchEvent(type="MODIFIED", object=config("a", "x", 6)))
+    assert informer.store.list("a")[0].metadata.resource_version == "6"
+
+
 # IN-37
 def test_relist_of_a_part_leaves_the_others_alone() -> None:
     informer, (a, b, others), heard = made()
