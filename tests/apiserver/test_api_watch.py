@@ -112,6 +112,18 @@ async def test_future_version_is_waited_for_in_silence(api: Api, bare: Any) -> N
     await events.close()
 
 
+async def test_future_version_is_waited_for_without_bookmarks(api: Api, bare: Any, kcr_clock: VirtualClock) -> None:
+    await api.post(CONFIG_MAPS, config_map("a"))
+    events = await api.watch(f"{CONFIG_MAPS}?resourceVersion={bare.storage.revision + 2}&allowWatchBookmarks=true&")
+    await kcr_clock.advance(130)
+    for name in ("b", "c", "d"):
+        await api.post(CONFIG_MAPS, config_map(name))
+    assert await events.take(1) == [("ADDED", "d")]
+    await kcr_clock.advance(60)
+    assert (await events.next())["type"] == "BOOKMARK"
+    await events.close()
+
+
 async def test_future_version_with_initial_events_is_an_error(api: Api) -> None:
     events = await api.watch(f"{WATCH_LIST}resourceVersion=9999&")
     error = await events.next()

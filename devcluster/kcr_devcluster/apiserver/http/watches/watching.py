@@ -218,8 +218,11 @@ class Watch:
         if loop.time() >= self._deadline - TIMER_SLACK_SECONDS:
             self.stop()
             return
-        self._pending.append(self._encoder.encode_bookmark(self._cache.kind, self._storage.revision, initial_end=False))
-        self._wake_reader()
+        revision = self._storage.revision
+        # Source: apiserver/pkg/storage/cacher/cache_watcher.go, process.
+        if revision >= self._start_revision:
+            self._pending.append(self._encoder.encode_bookmark(self._cache.kind, revision, initial_end=False))
+            self._wake_reader()
         self._schedule_timer(loop)
 
     def _wake_reader(self) -> None:
