@@ -51,7 +51,8 @@ NAME = "job"
 class Witness:
     """The wire of one replica: notes writes that arrive while another replica holds the Leases for them.
 
-    Writes take a moment to arrive, so that hand-overs meet running reconciles.
+    Writes take a moment to arrive, so that hand-overs meet running reconciles. It judges a promise of kcr's shards,
+    which no author of an operator makes.
     """
 
     def __init__(
@@ -148,7 +149,8 @@ class Relabeller:
 class StallingTransport:
     """The wire of a campaign whose thread may stall: a request hangs then, and no timeout ends it.
 
-    Replies come late, so that a Lease is released or renewed before its holder knows.
+    Replies come late, so that a Lease is released or renewed before its holder knows. Only kcr has such a thread: the
+    public kit has no fault for it.
     """
 
     def __init__(self, inner: Transport, random: Random, delay: float) -> None:

@@ -215,7 +215,10 @@ def spoiled(number: int) -> Callable[[bytes], bytes]:
 
 
 class HostileObjects:
-    """A transport whose server has objects that are hostile, by the number in their name."""
+    """A transport whose server has objects that are hostile, by the number in their name.
+
+    They are bytes that no server sends, against kcr's decoder: `Rule.change` of the public kit changes objects.
+    """
 
     def __init__(self, inner: Transport) -> None:
         self.hostile: dict[bytes, Callable[[bytes], bytes]] = {}
