@@ -19,6 +19,7 @@ from tests.chaos.card.results import Found, law_of
 from tests.chaos.card.running import Writes
 from tests.chaos.card.scenarios import SCENARIOS
 from tests.chaos.job_defects import DEFECTS as JOB_DEFECTS
+from tests.chaos.job_defects import TESTED as JOB_TESTED
 from tests.chaos.planting import Defect, Edit, defect
 from tests.chaos.shard_defects import DEFECTS as SHARD_DEFECTS
 from tests.chaos.shard_defects import WAITS as SHARD_WAITS
@@ -45,7 +46,7 @@ class Planted(NamedTuple):
     stories: tuple[str, ...]
 
 
-_KNOWN = {one.name: one for one in (*JOB_DEFECTS, *SHARD_DEFECTS, *SHARD_WAITS)}
+_KNOWN = {one.name: one for one in (*JOB_DEFECTS, *(one for one, _ in JOB_TESTED), *SHARD_DEFECTS, *SHARD_WAITS)}
 # The API server refuses some wrong statuses, so that no story shows them: such a defect takes its check away as well.
 # Servers before Kubernetes 1.31 have none of these checks.
 _ANY_FAILED = Edit("_failed_only_rises", "A.count('failed') < B.count('failed')", "False")
