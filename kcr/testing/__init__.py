@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from kcr_devcluster.testing.namespaces import namespace_ends as namespace_ends
     from kcr_devcluster.testing.pods import PodScript as PodScript
     from kcr_devcluster.testing.requests import requests as requests
+    from kcr_devcluster.testing.rules import Rule as Rule
     from kcr_devcluster.testing.round_trip import check_round_trip as check_round_trip
 
 

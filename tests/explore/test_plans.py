@@ -1,5 +1,7 @@
 """Plans of faults: their order, their texts, and what some of them do to an operator."""
 
+from typing import Any
+
 import pytest
 
 import kcr
@@ -9,7 +11,7 @@ from kcr.testing import explore
 from kcr_devcluster.testing.explore import FoundError, World
 from kcr_devcluster.testing.explore.history import MOST_LINES, Step, told
 from kcr_devcluster.testing.explore.plans import EVENT_FAULTS, WRITE_FAULTS, Plan, parse, plans
-from kcr_devcluster.testing.explore.states import surplus
+from kcr_devcluster.testing.explore.states import RESULT, surplus
 from tests.explore.api import Shop, ShopReconciler, attach, child, shop
 from tests.explore.faults import generated_name, owner_reference
 
@@ -116,15 +118,20 @@ def test_early_deletion_is_tried_at_writes_for_objects_that_the_scenario_deletes
 @pytest.mark.parametrize(
     ("found", "wanted", "more"),
     [
-        pytest.param({}, {"shops a": {"x": 1}}, [], id="less"),
-        pytest.param({"shops a": {"x": 2}}, {"shops a": {"x": 1}}, [], id="otherwise"),
+        pytest.param({}, {"shops a": {"data": {}}}, [], id="less"),
+        pytest.param({"shops a": {"data": {"x": 2}}}, {"shops a": {"data": {"x": 1}}}, [], id="otherwise"),
         pytest.param({"shops a": {"metadata": {}}}, {}, ["shops a: there"], id="an-object"),
-        pytest.param({"result": 2}, {"result": 1}, ["result: 2, without a fault 1"], id="larger-number"),
-        pytest.param({"result": 1}, {"result": 2}, [], id="smaller-number"),
-        pytest.param({"result": ["a", "b", "a"]}, {"result": ["a"]}, ['result: "b"', 'result: "a"'], id="entries"),
-        pytest.param({"result": "a"}, {"result": ""}, ['result: "a"'], id="text"),
-        pytest.param({"result": "a"}, {"result": "b"}, [], id="another-text"),
+        pytest.param(
+            {"shops a": {"data": {"x": "1"}}}, {"shops a": {"data": {}}}, ['shops a.data.x: "1"'], id="an-entry"
+        ),
+        pytest.param({"shops a": {"status": {"x": 1}}}, {"shops a": {}}, [], id="a-status"),
+        pytest.param({RESULT: 2}, {RESULT: 1}, [f"{RESULT}: 2, without a fault 1"], id="larger-number"),
+        pytest.param({RESULT: 1}, {RESULT: 2}, [], id="smaller-number"),
+        pytest.param({RESULT: ["a", "b", "a"]}, {RESULT: ["a"]}, [f'{RESULT}: "b"', f'{RESULT}: "a"'], id="items"),
+        pytest.param({RESULT: {"a": 1}}, {RESULT: {}}, [f"{RESULT}.a: 1"], id="an-entry-of-the-result"),
+        pytest.param({RESULT: "a"}, {RESULT: ""}, [f'{RESULT}: "a"'], id="text"),
+        pytest.param({RESULT: "a"}, {RESULT: "b"}, [], id="another-text"),
     ],
 )
-def test_surplus_is_what_one_state_has_more(found: object, wanted: object, more: list[str]) -> None:
+def test_surplus_is_what_one_state_has_more(found: dict[str, Any], wanted: dict[str, Any], more: list[str]) -> None:
     assert list(surplus(found, wanted)) == more

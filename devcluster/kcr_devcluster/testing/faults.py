@@ -60,6 +60,7 @@ from kcr_devcluster.testing.rules import (
     LoseRequest,
     Repeat,
     Rule,
+    Selector,
     Subject,
     Then,
 )
@@ -91,7 +92,7 @@ class FaultyTransport:
         self.inner = inner
         self._deliveries: set[asyncio.Task[MadeUp]] = set()
         self._random = random or randomness.Random(0)
-        self._rules: list[Rule] = []
+        self._selectors: list[Selector] = []
 
     @checked
     def on(
@@ -117,15 +118,15 @@ class FaultyTransport:
             name: The object's name. Creations have none before they are answered.
             most: Matches so often at most; 0 for no limit.
         """
-        rule = Rule(verb, kind, nth, chance, name, most)
-        self._rules.append(rule)
-        return rule
+        selector = Selector(verb, kind, nth, chance, name, most)
+        self._selectors.append(selector)
+        return Rule(selector)
 
     def heal(self) -> None:
         """Remove all rules. Watches that are silent stay so until their reader closes them."""
-        for rule in self._rules:
-            rule.lift()
-        self._rules.clear()
+        for selector in self._selectors:
+            selector.is_over = True
+        self._selectors.clear()
 
     async def arrived(self) -> None:
         """Wait until all requests that are under way have arrived."""
@@ -136,10 +137,10 @@ class FaultyTransport:
         """Send one request."""
         return self._send(request)
 
-    def _faults(self, verb: str, resource: tuple[str, str, str], name: str) -> list[tuple[Rule, Fault]]:
-        """Return the faults of a request or event, each with its rule."""
-        taken = [rule for rule in self._rules if rule.takes(verb, resource, name, self._random)]
-        faults = [(rule, rule.fault_of(verb, self._random)) for rule in taken]
+    def _faults(self, verb: str, resource: tuple[str, str, str], name: str) -> list[tuple[Selector, Fault]]:
+        """Return the faults of a request or event, each with the selector that took it."""
+        taken = [one for one in self._selectors if one.takes(verb, resource, name, self._random)]
+        faults = [(one, one.fault_of(verb, self._random)) for one in taken]
         self.seen.update(str(fault) for _, fault in faults)
         return faults
 
@@ -158,16 +159,16 @@ class FaultyTransport:
         async with self.inner.send(request) as response:
             is_watch = call.verb == "watch"
             reply: Response = _Events(response, request, call, self._faults_of_event) if is_watch else response
-            for rule, fault in faults:
+            for selector, fault in faults:
                 match fault:
                     case LoseReply(loss):
                         reply = await lost(request, reply, loss)
                     case Freeze() | Cut() | Repeat() | Lag():
-                        reply = _Disturbed(reply, request, rule, fault)
+                        reply = _Disturbed(reply, request, selector, fault)
             yield reply
 
     def _faults_of_event(self, call: Call, line: bytes) -> list[Fault]:
-        if not any(rule.has_events for rule in self._rules):
+        if not any(one.verb == "event" for one in self._selectors):
             return []
         try:
             event = json.loads(line)
@@ -301,9 +302,9 @@ class _Events(_Stream):
 class _Disturbed(_Stream):
     """A response with faults in its lines."""
 
-    def __init__(self, inner: Response, request: Request, rule: Rule, fault: Disturbance) -> None:
+    def __init__(self, inner: Response, request: Request, selector: Selector, fault: Disturbance) -> None:
         super().__init__(inner, request)
-        self._rule, self._fault = rule, fault
+        self._selector, self._fault = selector, fault
 
     async def lines(self) -> AsyncIterator[bytes]:
         match self._fault:
@@ -319,13 +320,13 @@ class _Disturbed(_Stream):
     async def _repeated_lines(self) -> AsyncIterator[bytes]:
         async for line in self._inner.lines():
             yield line
-            if not self._rule.is_over:
+            if not self._selector.is_over:
                 yield line
 
     async def _ended_lines(self, left: int) -> AsyncIterator[bytes]:
         how = self._fault.how if isinstance(self._fault, Cut) else "error"
         lines = self._inner.lines()
-        while left > 0 or self._rule.is_over:
+        while left > 0 or self._selector.is_over:
             if (line := await anext(lines, None)) is None:
                 return
             yield line
@@ -346,7 +347,7 @@ class _Disturbed(_Stream):
             end: Exception | None = None
             try:
                 async for line in self._inner.lines():
-                    held.put_nowait((loop.time() + (0.0 if self._rule.is_over else seconds()), line))
+                    held.put_nowait((loop.time() + (0.0 if self._selector.is_over else seconds()), line))
             except Exception as error:  # the reader gets it
                 end = error
             held.put_nowait((loop.time(), end))

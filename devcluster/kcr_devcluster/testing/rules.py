@@ -202,27 +202,84 @@ def _counted(count: int | Callable[[], int]) -> Callable[[], int]:
     return count if callable(count) else lambda: count
 
 
-class Rule:
-    """Selects requests or events; one of the methods sets the fault.
+class Selector:
+    """Requests or events, as `FaultyTransport.on` is told.
 
     Attributes:
-        met: How many of them it has been applied to.
+        verb: The verb; `event` for events, `write` for all writes, empty for all requests.
+        met: How many it has taken.
+        window: From when to when it takes some, by the loop's time.
+        is_over: Whether it takes none any more.
+        fault: What goes wrong with those that it takes; None as long as its rule does not say so.
     """
 
     def __init__(
         self, verb: Subject, kind: type[Resource] | None, nth: int, chance: float, name: str, most: int
     ) -> None:
+        self.verb: Subject = verb
         self.met: int = 0
+        self.window: tuple[float, float] = (float("-inf"), float("inf"))
+        self.is_over: bool = False
         self.fault: Fault | Draw | None = None
-        self._verb = verb
         self._resource = None if kind is None else (kind.resource.group, kind.resource.version, kind.resource.plural)
-        self._nth = nth
-        self._chance = chance
-        self._name = name
-        self._most = most
+        self._nth, self._chance, self._name, self._most = nth, chance, name, most
         self._matched = 0
-        self._window = (float("-inf"), float("inf"))
-        self._lifted = False
+
+    def __str__(self) -> str:
+        """Return it as messages name it."""
+        return ", ".join(filter(None, (self.verb, "" if self._resource is None else self._resource[2], self._name)))
+
+    def takes(self, verb: str, resource: tuple[str, str, str], name: str, random: randomness.Random) -> bool:
+        """Return whether this request or event is one of them; called once for each.
+
+        Args:
+            verb: That of the request; `event` for an event.
+            resource: Group, version and plural.
+            name: That of the object.
+            random: The source of randomness.
+        """
+        if self.is_over or not self._fits(verb) or self._name not in ("", name):
+            return False
+        if self._resource not in (None, resource) or (self._most and self.met >= self._most):
+            return False
+        start, end = self.window
+        if not start <= asyncio.get_running_loop().time() < end:
+            return False
+        if isinstance(self.fault, Draw) and not self.fault.suited(verb):
+            return False
+        self._matched += 1
+        taken = self._nth in (0, self._matched) and (self._chance >= 1.0 or random.random() < self._chance)
+        self.met += taken
+        return taken
+
+    def fault_of(self, verb: str, random: randomness.Random) -> Fault:
+        """Return the fault of a request or event that it has taken; a rule that says none is refused.
+
+        Args:
+            verb: That of the request; `event` for an event.
+            random: The source of randomness.
+        """
+        if self.fault is None:
+            refuse(f"FaultyTransport: on({self}) has no action: call one, such as .fail(kcr.ConflictError)")
+        return self.fault.one(verb, random) if isinstance(self.fault, Draw) else self.fault
+
+    def _fits(self, verb: str) -> bool:
+        if self.verb == "write":
+            return verb not in _READS and verb != "event"
+        return self.verb == verb or (self.verb == "" and verb != "event")
+
+
+class Rule:
+    """What goes wrong with the requests or events of `FaultyTransport.on`; one of the methods says it."""
+
+    def __init__(self, selector: Selector) -> None:
+        self._selector = selector
+        self._fault: Fault | Draw | None = None
+
+    @property
+    def met(self) -> int:
+        """How many requests or events it has been applied to."""
+        return self._selector.met
 
     @checked
     def during(self, start: NotNegative, end: NotNegative) -> "Rule":
@@ -233,18 +290,18 @@ class Rule:
             moment = asyncio.get_running_loop().time()
         except RuntimeError:
             raise RuntimeError("during: no loop runs whose time could be read: call it in the coroutine") from None
-        self._window = (moment + start, moment + end)
+        self._selector.window = (moment + start, moment + end)
         return self
 
     def lift(self) -> None:
         """Remove the rule. Watches that it has silenced stay so until their reader closes them."""
-        self._lifted = True
+        self._selector.is_over = True
 
     @checked
     def fail(self, error: type[ApiError] | ApiError, *, retry_after_seconds: NotNegative = 0.0) -> None:
         """Answer with an error; the request does not reach the server."""
         self._refuse_event("fail")
-        self.fault = Fail(made(error, retry_after_seconds))
+        self._selector.fault = Fail(made(error, retry_after_seconds))
 
     @checked
     def delay(self, seconds: NotNegative | Callable[[], float]) -> None:
@@ -253,7 +310,7 @@ class Rule:
         Args:
             seconds: By how much; a function is called for each.
         """
-        self.fault = Delay(chosen(seconds))
+        self._selector.fault = Delay(chosen(seconds))
 
     @checked
     def then(self, act: Callable[[], Awaitable[object]]) -> None:
@@ -261,7 +318,7 @@ class Rule:
 
         What waits there holds a watch back: `on("event", Pod).then(released.wait)`, with an `asyncio.Event`.
         """
-        self.fault = Then(act)
+        self._selector.fault = Then(act)
 
     @checked
     def lose_request(self, page: Count = 0) -> None:
@@ -271,7 +328,7 @@ class Rule:
             page: The code of the page with which a proxy answers; 0 for no answer, which is a TransportError.
         """
         self._refuse_event("lose_request")
-        self.fault = LoseRequest(page)
+        self._selector.fault = LoseRequest(page)
 
     @checked
     def lose_reply(self, loss: Loss = "silence") -> None:
@@ -282,7 +339,7 @@ class Rule:
                 (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
         """
         self._refuse_event("lose_reply")
-        self.fault = LoseReply(loss)
+        self._selector.fault = LoseReply(loss)
 
     @checked
     def arrive_late(
@@ -295,10 +352,10 @@ class Rule:
             cut_after: After how many seconds the sender's connection is cut, which is a TransportError; None for never.
             answered: Whether the sender gets the answer if it waits so long; else it waits for its own timeout.
         """
-        if self._verb == "watch":
+        if self._selector.verb == "watch":
             raise ValueError('arrive_late: the rule is for requests to watch: take on("create", …)')
         self._refuse_event("arrive_late")
-        self.fault = ArriveLate(chosen(seconds), cut_after, answered)
+        self._selector.fault = ArriveLate(chosen(seconds), cut_after, answered)
 
     @checked
     def freeze(self, *, after: Count | Callable[[], int] = 0) -> None:
@@ -308,7 +365,7 @@ class Rule:
             after: After how many lines; a function is called for each watch.
         """
         self._refuse_other("freeze", after)
-        self.fault = Freeze(_counted(after))
+        self._selector.fault = Freeze(_counted(after))
 
     @checked
     def cut(self, *, after: Count | Callable[[], int] = 0, how: How = "error") -> None:
@@ -319,12 +376,12 @@ class Rule:
             how: `error`; `half`, in the middle of the next line; or `end`, the orderly end of a server's timeout.
         """
         self._refuse_other("cut", after)
-        self.fault = Cut(_counted(after), how)
+        self._selector.fault = Cut(_counted(after), how)
 
     def repeat(self) -> None:
         """Send each line of a watch, or the event, twice."""
         self._refuse_other("repeat")
-        self.fault = Repeat()
+        self._selector.fault = Repeat()
 
     @checked
     def lag(self, seconds: NotNegative | Callable[[], float]) -> None:
@@ -333,16 +390,16 @@ class Rule:
         Args:
             seconds: How late; a function is called for each line.
         """
-        if self._verb == "event":
+        if self._selector.verb == "event":
             raise ValueError('lag: the rule is for an event: take delay, or on("watch", …)')
         self._refuse_other("lag")
-        self.fault = Lag(chosen(seconds))
+        self._selector.fault = Lag(chosen(seconds))
 
     def drop(self) -> None:
         """Lose the event without a sign, as a broken proxy does. The protocol has no such fault."""
-        if self._verb != "event":
+        if self._selector.verb != "event":
             raise ValueError('drop: the rule is for requests: take on("event", …)')
-        self.fault = Drop()
+        self._selector.fault = Drop()
 
     @checked
     def change(self, change: Change) -> None:
@@ -351,11 +408,11 @@ class Rule:
         Args:
             change: Changes the decoded object in place; of a patch, the patch. Its result is ignored.
         """
-        if self._verb not in _CHANGED:
+        if self._selector.verb not in _CHANGED:
             raise ValueError(
-                f'change: the rule is for requests to {self._verb}: take on("create", …) or on("event", …)'
+                f'change: the rule is for requests to {self._selector.verb}: take on("create", …) or on("event", …)'
             )
-        self.fault = Edit(change)
+        self._selector.fault = Edit(change)
 
     @checked
     def draw(self, *among: Drawn) -> None:
@@ -366,73 +423,19 @@ class Rule:
                 that does not execute the request (`page 404`, `page 502`). None suits what the rule is not for.
         """
         fault = Draw(among)
-        if not any(map(fault.suited, (self._verb,) if self._verb else ("get", "create"))):
-            subject = "events" if self._verb == "event" else f"requests to {self._verb}"
-            raise ValueError(
-                f"draw: none of {', '.join(among)} suits {subject}: take {', '.join(Draw(()).suited(self._verb))}"
-            )
-        self.fault = fault
+        if not any(map(fault.suited, (self._selector.verb,) if self._selector.verb else ("get", "create"))):
+            verb = self._selector.verb
+            subject, known = "events" if verb == "event" else f"requests to {verb}", ", ".join(Draw(()).suited(verb))
+            raise ValueError(f"draw: none of {', '.join(among)} suits {subject}: take {known}")
+        self._selector.fault = fault
 
     def _refuse_event(self, action: str) -> None:
-        if self._verb == "event":
+        if self._selector.verb == "event":
             raise ValueError(f'{action}: the rule is for an event: take on("watch", …) or another verb')
 
     def _refuse_other(self, action: str, after: int | Callable[[], int] = 0) -> None:
-        if self._verb == "event" and after:
+        verb = self._selector.verb
+        if verb == "event" and after:
             raise ValueError(f'{action}: after is for on("watch", …): choose an event with nth or chance')
-        if self._verb not in _STREAMS and self._verb != "event":
-            raise ValueError(f'{action}: the rule is for requests to {self._verb}: take on("watch", …)')
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it is lifted."""
-        return self._lifted
-
-    @property
-    def has_events(self) -> bool:
-        """Whether it is for events."""
-        return self._verb == "event"
-
-    def fault_of(self, verb: str, random: randomness.Random) -> Fault:
-        """Return the fault of a request or event that it takes; a rule without one is refused.
-
-        Args:
-            verb: That of the request; `event` for an event.
-            random: The source of randomness.
-        """
-        if self.fault is None:
-            shown = ", ".join(
-                filter(None, (self._verb, "" if self._resource is None else self._resource[2], self._name))
-            )
-            refuse(f"FaultyTransport: on({shown}) has no action: call one, such as .fail(kcr.ConflictError)")
-        return self.fault.one(verb, random) if isinstance(self.fault, Draw) else self.fault
-
-    def takes(self, verb: str, resource: tuple[str, str, str], name: str, random: randomness.Random) -> bool:
-        """Return whether the rule matches this request or event; called once for each.
-
-        Args:
-            verb: That of the request; `event` for an event.
-            resource: Group, version and plural.
-            name: That of the object.
-            random: The source of randomness.
-        """
-        if self._lifted or not self._fits(verb) or self._name not in ("", name):
-            return False
-        if self._resource not in (None, resource):
-            return False
-        start, end = self._window
-        if not start <= asyncio.get_running_loop().time() < end:
-            return False
-        if self._most and self.met >= self._most:
-            return False
-        if isinstance(self.fault, Draw) and not self.fault.suited(verb):
-            return False
-        self._matched += 1
-        taken = self._nth in (0, self._matched) and (self._chance >= 1.0 or random.random() < self._chance)
-        self.met += taken
-        return taken
-
-    def _fits(self, verb: str) -> bool:
-        if self._verb == "write":
-            return verb not in _READS and verb != "event"
-        return self._verb == verb or (self._verb == "" and verb != "event")
+        if verb not in _STREAMS and verb != "event":
+            raise ValueError(f'{action}: the rule is for requests to {verb}: take on("watch", …)')

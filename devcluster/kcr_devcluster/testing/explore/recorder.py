@@ -63,6 +63,7 @@ class Recorder:
         written: The uids of the objects that the operator or the scenario has written.
         states: The objects whenever the cluster had settled, see `canonical`.
         violations: What was wrong so far.
+        gone: The last states of objects that are deleted, as JSON, by their names in steps.
         is_cut_short: Whether the scenario has failed because of the fault.
         peaks: How many children with the same owner, kind and content lived at the same time at most.
         requests: How many requests each reconcile took, by controller and id of the reconcile.
@@ -86,6 +87,7 @@ class Recorder:
         self.written: set[str] = set()
         self.states: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
+        self.gone: dict[str, bytes] = {}
         self.is_cut_short: bool = False
         self.peaks: dict[tuple[str, ...], int] = {}
         self.requests: Counter[tuple[str, str]] = Counter()
@@ -150,6 +152,8 @@ class Recorder:
         name = name_of(record)
         if change.old is None:
             self.names.learn(record)
+        if change.new is None:
+            self.gone[name] = record.data
         if actor in (OPERATOR, SCENARIO):
             self.written.add(record.metadata.uid)
         if actor == OPERATOR:

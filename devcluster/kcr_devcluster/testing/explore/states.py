@@ -24,6 +24,8 @@ _ALLOCATED = frozenset({
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MISSING = object()
+# The name of what a scenario returns, among the objects.
+RESULT = "the scenario's result"
 
 
 def is_ignored(record: Record) -> bool:
@@ -157,18 +159,35 @@ def differences(found: Any, wanted: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {_shown(found)}, without a fault {_shown(wanted)}"
 
 
-def surplus(found: Any, wanted: Any, path: str = "") -> Iterator[str]:
-    """Yield in words what one canonical value has more than the other: objects, entries, larger numbers.
+def surplus(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Yield in words what one state has more than the other: objects, entries in them, and more of the result.
 
     Args:
-        found: The value of a run with a fault.
+        found: The state of a run with a fault.
         wanted: That of the run without.
-        path: Where the values are; empty for whole states, whose objects are compared by their names.
     """
+    for name in sorted(found):
+        if name == RESULT:
+            yield from _more(found[name], wanted.get(name), name)
+        elif name not in wanted:
+            yield f"{name}: {_shown(found[name])}"
+        else:
+            # A status says how it came to it.
+            yield from _entries({**found[name], "status": None}, {**wanted[name], "status": None}, name)
+
+
+def _entries(found: Mapping[str, Any], wanted: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, value in found.items():
+        if name not in wanted:
+            yield f"{path}.{name}: {_shown(value)}"
+        elif isinstance(value, dict) and isinstance(wanted[name], dict):
+            yield from _entries(value, wanted[name], f"{path}.{name}")
+
+
+def _more(found: Any, wanted: Any, path: str) -> Iterator[str]:
     if isinstance(found, dict) and isinstance(wanted, dict):
-        for name in sorted(found):
-            if name not in wanted or not isinstance(found[name], dict) or path:
-                yield from surplus(found[name], wanted.get(name), f"{path}.{name}" if path else name)
+        for name, value in found.items():
+            yield from _more(value, wanted.get(name), f"{path}.{name}")
     elif isinstance(found, list) and isinstance(wanted, list):
         left = list(wanted)
         for one in found:

@@ -24,7 +24,7 @@ from kcr_devcluster.testing.explore.outside import SCENARIO_TASK, ScenarioError,
 from kcr_devcluster.testing.explore.plans import DELETED, Plan
 from kcr_devcluster.testing.explore.process import Operator, in_context
 from kcr_devcluster.testing.explore.recorder import OPERATOR, SCENARIO, Recorder, Violation, name_of
-from kcr_devcluster.testing.explore.states import canonical, is_ignored
+from kcr_devcluster.testing.explore.states import RESULT, canonical, is_ignored
 from kcr_devcluster.testing.loop import VirtualClock, VirtualLoop
 from kcr_devcluster.testing.mutations import unchanged_stores
 
@@ -137,9 +137,12 @@ class Users:
         steps.append(step)
         async with self.inner.send(request) as response:
             steps[place] = step._replace(status=response.status)
-            # It is gone already, because of the fault.
-            is_done = call.verb == "delete" and response.status == 404 and self._operator.plan.has(DELETED)
-            yield MadeUp(200, _SUCCESS) if is_done else response
+            gone = self._recorder.gone.get(described(request, call._replace(subresource="")))
+            if response.status == 404 and gone is not None and self._operator.plan.has(DELETED):
+                # The fault was early: as if this had come before it, so that the scenario goes on.
+                yield MadeUp(200, _SUCCESS if call.verb == "delete" else gone)
+            else:
+                yield response
 
 
 class Outcome(NamedTuple):
@@ -283,7 +286,7 @@ class Runs:
         is_idle = recorder.own_changes == changes
         records = [one for one in world.cluster.storage.records() if not is_ignored(one)]
         if returned is not None and recorder.states:
-            recorder.states[-1]["the scenario's result"] = msgspec.to_builtins(returned)
+            recorder.states[-1][RESULT] = msgspec.to_builtins(returned)
         terminating = {
             name_of(one): ", ".join(one.metadata.finalizers)
             for one in records
