@@ -17,7 +17,7 @@ from kcr.api.core import ConfigMap
 from kcr.testing import explore
 from kcr_devcluster.testing.explore import FoundError, ScenarioError, State, World
 from tests.explore.api import Shop, ShopReconciler, attach, child, key_of, live_and_change, shop
-from tests.explore.faults import generated_name, owner_reference
+from tests.explore.faults import call_before_finalizer, generated_name, owner_reference
 
 
 async def sleeps(world: World) -> None:
@@ -185,6 +185,21 @@ async def expects_a_state(world: World) -> int:
 def test_early_deletion_is_tried_at_writes_before_it_and_expects_less() -> None:
     report = explore(expects_a_state, lambda manager: attach(manager, Early(manager)), kinds=[Shop], only="deleted@1")
     assert report.runs == 3
+
+
+async def changes_and_deletes(world: World) -> list[str]:
+    call_before_finalizer.BUCKETS.clear()
+    await live_and_change(world)
+    await world.settled()
+    return sorted(call_before_finalizer.BUCKETS)
+
+
+def test_early_deletion_lets_the_scenario_go_on() -> None:
+    with pytest.raises(
+        FoundError, match="early leaves more than without a fault: the scenario's result"
+    ):
+        explore(changes_and_deletes, call_before_finalizer.faulty, kinds=[Shop], only="deleted@1")
+    explore(changes_and_deletes, call_before_finalizer.correct, kinds=[Shop], only="deleted@1")
 
 
 class Naming(ShopReconciler):
