@@ -5,7 +5,7 @@ import random
 import secrets
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.testing import explore
-from kcr_devcluster.testing.explore import FoundError, ScenarioError, State, World
+from kcr_devcluster.testing.explore import FoundError, ScenarioError, State, Step, World
 from tests.explore.api import Shop, ShopReconciler, attach, child, key_of, live_and_change, shop
 from tests.explore.faults import call_before_finalizer, generated_name, owner_reference
 
@@ -195,9 +195,7 @@ async def changes_and_deletes(world: World) -> list[str]:
 
 
 def test_early_deletion_lets_the_scenario_go_on() -> None:
-    with pytest.raises(
-        FoundError, match="early leaves more than without a fault: the scenario's result"
-    ):
+    with pytest.raises(FoundError, match="early leaves more than without a fault: the scenario's result"):
         explore(changes_and_deletes, call_before_finalizer.faulty, kinds=[Shop], only="deleted@1")
     explore(changes_and_deletes, call_before_finalizer.correct, kinds=[Shop], only="deleted@1")
 
@@ -243,6 +241,24 @@ def test_invariant_that_does_not_hold_is_found_and_named() -> None:
     # The history ends at the write after which it does not hold.
     assert str(found.value).splitlines()[-2].split()[1:] == ["shop", "create", "configmaps", "explore/shop-page"]
     explore(create, owner_reference.correct, kinds=[Shop], invariants=[pages_have_owners], seconds=0)
+
+
+def test_invariant_on_the_history_is_judged_at_the_end_of_each_run() -> None:
+    def creates_its_page_once(steps: Sequence[Step]) -> None:
+        created = [step.what for step in steps if step.verb == "create" and step.who == "shop"]
+        assert len(created) <= 1, f"created {len(created)} times"
+
+    def has_no_history(steps: Sequence[Step]) -> bool:
+        return not steps
+
+    with pytest.raises(FoundError, match=r"invariant has_no_history: it returned False") as found:
+        explore(create, generated_name.correct, kinds=[Shop], history_invariants=[has_no_history])
+    assert found.value.only == ""
+    # It is the same backup, and yet written again: no other oracle minds.
+    checks = [creates_its_page_once]
+    with pytest.raises(FoundError, match=r"invariant creates_its_page_once: created 2 times") as found:
+        explore(create, generated_name.correct, kinds=[Shop], history_invariants=checks, only="crash-after@1")
+    explore(create, generated_name.correct, kinds=[Shop], history_invariants=checks, seconds=0)
 
 
 class Restamping(ShopReconciler):

@@ -5,8 +5,9 @@ that has the faults; a `recorder` notes what happens, `oracles` judge it, and a 
 """
 
 from kcr_devcluster.testing.explore.explorer import FoundError, Report, explore
+from kcr_devcluster.testing.explore.history import Step
 from kcr_devcluster.testing.explore.outside import ScenarioError
 from kcr_devcluster.testing.explore.states import State
 from kcr_devcluster.testing.explore.world import World
 
-__all__ = ["FoundError", "Report", "ScenarioError", "State", "World", "explore"]
+__all__ = ["FoundError", "Report", "ScenarioError", "State", "Step", "World", "explore"]

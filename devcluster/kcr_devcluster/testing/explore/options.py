@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from kcr_devcluster.kinds import KindSource
-from kcr_devcluster.testing.explore.recorder import Invariant
+from kcr_devcluster.testing.explore.recorder import HistoryInvariant, Invariant
 
 # What is judged, in this order: the first that objects names the finding.
 Oracle = Literal[
@@ -36,6 +36,11 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
         Sequence[Invariant],
         "Functions of a `State` that are called after every change of an object: they raise AssertionError, or return "
         "False, when the state is wrong.",
+    ] = ()
+    history_invariants: Annotated[
+        Sequence[HistoryInvariant],
+        "Functions of the steps of a run, a sequence of `Step`, that are called at its end: they raise AssertionError, "
+        "or return False, when the history is wrong.",
     ] = ()
     without: Annotated[Collection[Oracle], "Oracles that are not asked, such as `idle`."] = ()
     most_requests: Annotated[

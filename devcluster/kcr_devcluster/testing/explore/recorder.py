@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kcr.client import Request
 from kcr_devcluster.apiserver.storage.records import Change, Record
@@ -16,7 +16,9 @@ from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.testing.explore.history import Step
 from kcr_devcluster.testing.explore.states import Names, State, content_of, is_ignored
 
+T = TypeVar("T")
 Invariant = Callable[[State], object]
+HistoryInvariant = Callable[[Sequence[Step]], object]
 
 # Who writes, by the task that sends the request: tasks of the cluster's own controllers have no other value.
 ACTOR: ContextVar[str] = ContextVar("kcr_explore_actor", default="cluster")
@@ -223,16 +225,25 @@ class Recorder:
 
     def _check_invariants(self) -> None:
         for invariant in self._invariants:
-            try:
-                held = invariant(self._state)
-            except AssertionError as error:
-                text = str(error).partition("\n")[0]
-            else:
-                if held is not False:
-                    continue
-                text = "it returned False"
-            name = getattr(invariant, "__name__", repr(invariant))
-            self.object_to("invariant", f"invariant {name}: {text or 'it does not hold'}")
+            self.check(invariant, self._state)
+
+    def check(self, invariant: Callable[[T], object], value: T) -> None:
+        """Call an invariant, and note that it does not hold.
+
+        Args:
+            invariant: The author's.
+            value: What it is about.
+        """
+        try:
+            held = invariant(value)
+        except AssertionError as error:
+            text = str(error).partition("\n")[0]
+        else:
+            if held is not False:
+                return
+            text = "it returned False"
+        name = getattr(invariant, "__name__", repr(invariant))
+        self.object_to("invariant", f"invariant {name}: {text or 'it does not hold'}")
 
 
 def name_of(record: Record) -> str:

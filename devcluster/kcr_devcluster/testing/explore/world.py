@@ -284,6 +284,8 @@ class Runs:
         if not recorder.violations:
             await asyncio.sleep(IDLE_SECONDS)
         is_idle = recorder.own_changes == changes
+        for invariant in self._options.history_invariants:
+            recorder.check(invariant, tuple(recorder.steps))
         records = [one for one in world.cluster.storage.records() if not is_ignored(one)]
         if returned is not None and recorder.states:
             recorder.states[-1][RESULT] = msgspec.to_builtins(returned)
