@@ -159,7 +159,7 @@ async def test_metrics_tell_of_queues_controllers_requests_and_stores(cluster: E
         assert 'controller_runtime_max_concurrent_reconciles{controller="idle"} 2.0' in text
         assert 'rest_client_requests_total{code="200",host="api",method="GET"}' in text
         assert 'kcr_cache_objects{group="",name="namespaces",resource="namespaces",version="v1"} 4.0' in text
-        (memory,) = [line for line in text.splitlines() if line.startswith('kcr_cache_bytes{group="",name="namespaces"')]
+        memory = next(one for one in text.splitlines() if one.startswith('kcr_cache_bytes{group="",name="namespaces"'))
         assert 1_000 < float(memory.rpartition(" ")[2]) < 20_000
         assert "kcr_event_loop_lag_seconds_count" in text
         assert "process_resident_memory_bytes" in text
