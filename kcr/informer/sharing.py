@@ -5,7 +5,7 @@ its way into a store is compared with two stored ones, and takes over every equa
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -115,19 +115,20 @@ def size_of(value: Any, seen: set[int]) -> int:
         value: An object, or a part of one.
         seen: The ids of what was measured; this adds those of the value and its parts.
     """
-    if id(value) in seen:
-        return 0
-    seen.add(id(value))
-    size = sys.getsizeof(value)
-    match value:
-        case Struct():
-            parts: Iterable[Any] = [getattr(value, name) for name in value.__struct_fields__]
-        case dict():
-            parts = [*value, *value.values()]
-        case tuple() | list():
-            parts = value
-        case Raw():
-            return size + memoryview(value).nbytes
-        case _:
-            return size
-    return size + sum(size_of(part, seen) for part in parts)
+    size, left = 0, [value]
+    while left:
+        part = left.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        size += sys.getsizeof(part)
+        match part:
+            case Struct():
+                left += [getattr(part, name) for name in part.__struct_fields__]
+            case dict():
+                left += [*part, *part.values()]
+            case tuple() | list():
+                left += part
+            case Raw():
+                size += memoryview(part).nbytes
+    return size

@@ -374,3 +374,13 @@ def test_estimate_reads_few_objects_of_many() -> None:
     Counted.reads = 0
     store.estimate_bytes()
     assert 0 < Counted.reads <= 50
+
+
+def test_estimate_reaches_the_bottom_of_a_deep_object() -> None:
+    """A server accepts objects that are nested more deeply than Python calls."""
+    deep: Any = "x" * 1000
+    for _ in range(5000):
+        deep = {"a": deep}
+    store, plain = Store[Pod](), pod("a")
+    store.put(replace(plain, metadata=replace(plain.metadata, annotations=deep)))
+    assert store.estimate_bytes() > 5000 * sys.getsizeof({"a": 1})
