@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import kubernetes.aio
@@ -113,6 +115,44 @@ async def test_lease_that_another_client_replaces_with_an_old_version_is_a_confl
             await leases.replace_namespaced_lease(KEY.name, KEY.namespace, read)
         assert refused.value.status == 409
         assert await renewals(kcr_cluster.client, kcr_clock) >= 2
+
+
+async def test_lease_is_led_by_turns_with_the_librarys_election(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, led = kcr_cluster.client, asyncio.Event()
+
+    async def lead() -> None:
+        led.set()
+
+    async def holder_after(seconds: float) -> str | None:
+        await kcr_clock.advance(seconds)
+        return (await client.get(Lease, KEY)).spec.holder_identity
+
+    package = f"{library.__name__}.leaderelection"
+    election = import_module(f"{package}.leaderelection")
+    monkeypatch.setattr(election, "time", SimpleNamespace(time=lambda: kcr_clock.now().timestamp()))
+    locks = import_module(f"{package}.resourcelock.leaselock")
+    config = import_module(f"{package}.electionconfig").Config(
+        locks.LeaseLock(KEY.name, KEY.namespace, "other", api_client(client)),
+        lease_duration=15,
+        renew_deadline=10,
+        retry_period=2,
+        onstarted_leading=lead,
+        onstopped_leading=None,
+    )
+    # The library does not write the time of a whole second.
+    await kcr_clock.advance(0.3)
+    async with asyncio.TaskGroup() as group:
+        async with leading(client, kcr_clock):
+            other = group.create_task(election.LeaderElection(config).run())
+            assert (await holder_after(60), led.is_set()) == ("kcr", False)
+        assert (await holder_after(20), led.is_set()) == ("other", True)
+        asyncio.get_running_loop().call_later(60, other.cancel)
+        started = kcr_clock.now()
+        async with leading(client, kcr_clock):
+            assert 70 < (kcr_clock.now() - started).total_seconds() < 85
+            assert await holder_after(60) == "kcr"
 
 
 async def test_configmap_that_both_count_in_loses_no_count(kcr_cluster: EmbeddedCluster, library: Any) -> None:
