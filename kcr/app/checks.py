@@ -26,7 +26,7 @@ from kcr.client import Client, Request
 from kcr.client.client import version_in
 from kcr.client.discovery import served_resources, versions_serving
 from kcr.client.wire.decoding import error_from
-from kcr.client.wire.retry import with_retries
+from kcr.client.wire.pressure import with_retries
 from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError

@@ -22,8 +22,7 @@ from kcr.client.context import WRITE_CONTEXT, WritingClient
 from kcr.client.wire import decoding
 from kcr.client.wire.decoding import name_in
 from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
-from kcr.client.wire.pressure import Pressure, RateLimit
-from kcr.client.wire.retry import CALL_SECONDS, send_again
+from kcr.client.wire.pressure import CALL_SECONDS, Pressure, RateLimit, send_again
 from kcr.client.wire.transport import IDLE_SECONDS, JSON, Request, Response, Transport, target
 from kcr.errors import ApiError, KcrError, TransportError
 from kcr.log import get_logger

@@ -27,9 +27,8 @@ from kcr.controller.read_your_writes import InformersOf, OwnWritesGate, ReadYour
 from kcr.controller.reconcile import Explaining, Reconciler, ReleasesKeys, TimedReconciler
 from kcr.controller.retries import Backoff, ParkedFailure, RetryLimit, RetryOnEvent
 from kcr.controller.rights import Right
-from kcr.controller.sources import Channel, DroppedEvents, EnqueueRequests, Source
+from kcr.controller.sources import Channel, DroppedEvents, EnqueueRequests, Source, WatchedKinds
 from kcr.controller.waits import Waits
-from kcr.controller.watched import WatchedKinds
 from kcr.controller.worker import Worker
 from kcr.informer import Informer, InformerHandle, Store
 from kcr.log import get_logger

@@ -34,8 +34,12 @@ from typing import TYPE_CHECKING
 # The public names, each with its module: the one list of them, for type checkers and for `_homes`.
 if TYPE_CHECKING:
     from kcr.testing import build as build
-    from kcr.testing.fakes import FakeInformer as FakeInformer, FakeManager as FakeManager, FakeRecorder as FakeRecorder
-    from kcr.testing.source import FakeSource as FakeSource
+    from kcr.testing.fakes import (
+        FakeInformer as FakeInformer,
+        FakeManager as FakeManager,
+        FakeRecorder as FakeRecorder,
+        FakeSource as FakeSource,
+    )
     from kcr_devcluster.testing.admission import AdmissionResult as AdmissionResult, admit as admit
     from kcr_devcluster.testing.clusters import simulated_cluster as simulated_cluster
     from kcr_devcluster.testing.controlplane import ApiServer as ApiServer

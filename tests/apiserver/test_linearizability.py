@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
-from kcr.testing.source import MadeUp
+from kcr.testing.fakes import MadeUp
 from kcr_devcluster.apiserver import APIServer, Storage
 from kcr_devcluster.apiserver.storage.journal import Journal
 from kcr_devcluster.testing.controlplane import ApiServer

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError
-from kcr.testing.source import MadeUp, refusal
+from kcr.testing.fakes import MadeUp, refusal
 
 BODY = b'{"kind":"Pod","metadata":{"name":"a","namespace":"default"}}'
 

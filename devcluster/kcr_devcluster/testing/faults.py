@@ -42,7 +42,7 @@ from kcr.api.meta import Resource
 from kcr.arguments import checked
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
-from kcr.testing.source import MadeUp, refusal
+from kcr.testing.fakes import MadeUp, refusal
 from kcr_devcluster.calls import Call, call_of
 from kcr_devcluster.testing.losses import lost, page
 from kcr_devcluster.testing.rules import (

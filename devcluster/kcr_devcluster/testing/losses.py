@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from kcr.client import Request, Response
 from kcr.errors import TransportError
-from kcr.testing.source import MadeUp
+from kcr.testing.fakes import MadeUp
 
 # Losses of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),
 # a success or refusal that is no JSON (`garbage`) or another object (`other`), or a proxy's page with code 404 or 502.

@@ -9,7 +9,7 @@ from kcr.annotations import Count, NotNegative
 from kcr.api.meta import Resource
 from kcr.arguments import checked, refuse
 from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError
-from kcr.testing.source import made
+from kcr.testing.fakes import made
 from kcr_devcluster.calls import Verb
 from kcr_devcluster.testing.losses import LOSSES, Loss
 

@@ -18,7 +18,7 @@ from kubernetes_asyncio.client.rest import RESTClientObject
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from kcr.client.wire import decoding
-from kcr.client.wire.retry import CALL_SECONDS, with_retries
+from kcr.client.wire.pressure import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import IDLE_SECONDS, JSON, Request, Response
 from kcr.errors import ApiError, KcrError, TransportError
 

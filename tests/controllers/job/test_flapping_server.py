@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from kcr.client import Request, Response, Transport
 from kcr.errors import GoneError, TransportError
 from kcr.testing import VirtualClock
-from kcr.testing.source import made, refusal
+from kcr.testing.fakes import made, refusal
 from kcr_devcluster.cluster import EmbeddedCluster
 from tests.kit.harness import create, finished, job_controller, manifest
 

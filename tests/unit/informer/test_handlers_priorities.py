@@ -12,7 +12,7 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Trigger
 from kcr.testing import VirtualClock
-from kcr.testing.source import FakeSource
+from kcr.testing.fakes import FakeSource
 from kcr.workqueue import LOW_PRIORITY, WorkQueue
 
 pytestmark = pytest.mark.kcr_virtual

@@ -11,7 +11,7 @@ from structlog.contextvars import get_contextvars
 
 from kcr.client import Request, Response
 from kcr.errors import ServerError, TooManyRequestsError, TransportError
-from kcr.testing.source import refusal
+from kcr.testing.fakes import refusal
 from kcr_devcluster.calls import Call, call_of
 from kcr_devcluster.testing.crash import CrashingTransport
 from kcr_devcluster.testing.explore.history import Step

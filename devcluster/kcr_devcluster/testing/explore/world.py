@@ -13,7 +13,7 @@ from kcr.api.meta import ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.errors import ApiError
 from kcr.stacks import await_stack
-from kcr.testing.source import MadeUp
+from kcr.testing.fakes import MadeUp
 from kcr_devcluster.calls import call_of
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.testing.clusters import setups_of, simulated_cluster

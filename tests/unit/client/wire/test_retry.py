@@ -10,7 +10,7 @@ from pytest import approx
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request
-from kcr.client.wire.retry import pause
+from kcr.client.wire.pressure import pause
 from kcr.errors import ServerError, TooManyRequestsError, TransportError, error_for
 from tests.kit.scripted_transport import Say, Script, failure
 
