@@ -63,7 +63,7 @@ coalesced, and a failed key is requeued with exponential backoff.
 - `unstructured("example.dev/v1", "Widget", plural="widgets")` is a kind without a class: typed metadata, and all
   other fields as bytes, decoded when read. `metadata_only(Pod)` requests and caches metadata alone.
 - `Client` sends every read to the server; cached reads are `Manager.store`, with indexes (`Store.add_index`).
-  `Selection` limits the cached objects of a kind.
+  `Selection` limits the cached objects of a kind. `connect` makes a client that blocks, for scripts and notebooks.
 - `watch(Kind, predicate=…)` filters changes: `generation_changed`, and those of `kcr.controller`: `labels_changed`,
   `annotations_changed`, `finalizers_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
   `map_to=keys_by_index(…)` enqueues the objects that refer to a changed one; `Result(requeue_after=600, jitter=0.1)`

@@ -31,6 +31,7 @@ from kcr.api.unstructured import Unstructured as Unstructured, unstructured as u
 from kcr.app.run import run as run
 from kcr.client import Client as Client
 from kcr.client.explainers import explains as explains
+from kcr.client.client import connect as connect
 from kcr.clusters import Clusters as Clusters
 from kcr.controller import (
     Controller as Controller,

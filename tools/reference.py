@@ -257,8 +257,12 @@ def _class(name: str, value: type, documented: frozenset[str]) -> Iterator[str]:
 
 
 def _methods(value: type, documented: frozenset[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods and properties of a class, those of bases that have no entry of their own included."""
+    """Yield the public methods and properties of a class, those of bases that have no entry of their own included.
+
+    Methods that call those of another class are left out: the docstring of the class names them.
+    """
     seen: set[str] = set()
+    classes = {base.__qualname__ for base in value.__mro__}
     for base in value.__mro__:
         if not base.__module__.startswith("kcr") or (base is not value and base.__name__ in documented):
             continue
@@ -267,7 +271,8 @@ def _methods(value: type, documented: frozenset[str]) -> Iterator[tuple[str, Any
             if member.startswith("_") or member in seen or not inspect.isfunction(function):
                 continue
             seen.add(member)
-            yield member, function
+            if inspect.unwrap(function).__qualname__.rpartition(".")[0] in classes:
+                yield member, function
 
 
 def _function(level: str, name: str, function: Any) -> Iterator[str]:

@@ -1,11 +1,10 @@
 """API client: typed requests, retries, client-side throttling, credentials, TLS."""
 
 from kcr.client.auth.config import load_config
-from kcr.client.client import DEFAULT_BACKOFF, DEFAULT_RETRY, Client, ConflictRetry, retry_on_conflict
+from kcr.client.client import DEFAULT_BACKOFF, DEFAULT_RETRY, Client, ConflictRetry, SyncClient, retry_on_conflict
 from kcr.client.cluster_config import ClusterConfig, PemSource
 from kcr.client.credentials import Credential, Credentials, FixedCredentials
-from kcr.client.streams import ExecResult, ExecStream
-from kcr.client.subresources import LogOptions
+from kcr.client.subresources import ExecResult, ExecStream, LogOptions
 from kcr.client.typed_apis import api_client
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.observed import RequestObserver
@@ -31,6 +30,7 @@ __all__ = [
     "Request",
     "RequestObserver",
     "Response",
+    "SyncClient",
     "Transport",
     "UpgradedResponse",
     "api_client",

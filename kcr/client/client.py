@@ -1,10 +1,20 @@
-"""The client: typed reads here, writes and subresources from its bases; and what writes again after a conflict."""
+"""The client: typed reads here, writes and subresources from its bases; writes after a conflict; one that blocks."""
 
 import asyncio
+import atexit
 import random as randomness
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, contextmanager
-from typing import Annotated, NamedTuple, TypeVar, cast
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from functools import wraps
+from typing import Annotated, Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 from msgspec import Meta
@@ -14,13 +24,15 @@ from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
 from kcr.arguments import awaited, checked, checked_on_failure
-from kcr.client.streams import Streams
-from kcr.client.subresources import Subresources
+from kcr.client.auth.config import load_config
+from kcr.client.subresources import LogOptions, Subresources
 from kcr.client.wire import decoding
+from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.transport import PAGE_SIZE, accept, object_path, target, watch_query
 from kcr.client.writes import Writes
-from kcr.errors import ApiError, BadRequestError, ConflictError
+from kcr.errors import ApiError, BadRequestError, ConflictError, KcrError
 
+P = ParamSpec("P")
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 
@@ -29,7 +41,7 @@ class _VersionInfo(msgspec.Struct, rename="camel"):
     git_version: str = ""
 
 
-class Client(Writes, Subresources, Streams):
+class Client(Writes, Subresources):
     """Talks to the API server; for cached reads there is `Manager.store`.
 
     Every method raises `ApiError` for a refusal of the server, and `TransportError` for a missing or undecodable
@@ -254,3 +266,259 @@ async def retry_on_conflict(
         stop=tenacity.stop_after_attempt(retry.tries), sleep=asyncio.sleep, reraise=True,
     )  # fmt: skip
     return await policy(attempt)
+
+
+# When the server ends a watch, and the next one begins.
+_WATCH_SECONDS = 300
+_WHOLE_LOG = LogOptions()
+
+
+def _blocking(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[[object], Callable[Concatenate["SyncClient", P], T]]:
+    @wraps(method)
+    def call(self: "SyncClient", /, *arguments: P.args, **given: P.kwargs) -> T:
+        return self._run(method(self._client, *arguments, **given))
+
+    return lambda _: call
+
+
+class SyncClient:
+    """A client whose methods block; `kcr.connect` makes it.
+
+    `get`, `list`, `create`, `create_manifest`, `update`, `apply`, `apply_manifest`, `patch`, `patch_status`,
+    `merge_patch`, `delete`, `log`, `exec` and `server_version` have the arguments, objects and errors of `kcr.Client`.
+    Several threads may use it. Ctrl-C ends a call, and cancels its request.
+
+    Attributes:
+        namespace: That of the kubeconfig's context, or the one that `kcr.connect` was given.
+    """
+
+    @_blocking(Client.get)
+    def get(self) -> None: ...
+
+    @_blocking(Client.list)
+    def list(self) -> None: ...
+
+    @_blocking(Client.create)
+    def create(self) -> None: ...
+
+    @_blocking(Client.create_manifest)
+    def create_manifest(self) -> None: ...
+
+    @_blocking(Client.update)
+    def update(self) -> None: ...
+
+    @_blocking(Client.apply)
+    def apply(self) -> None: ...
+
+    @_blocking(Client.apply_manifest)
+    def apply_manifest(self) -> None: ...
+
+    @_blocking(Client.patch)
+    def patch(self) -> None: ...
+
+    @_blocking(Client.patch_status)
+    def patch_status(self) -> None: ...
+
+    @_blocking(Client.merge_patch)
+    def merge_patch(self) -> None: ...
+
+    @_blocking(Client.delete)
+    def delete(self) -> None: ...
+
+    @_blocking(Client.log)
+    def log(self) -> None: ...
+
+    @_blocking(Client.exec)
+    def exec(self) -> None: ...
+
+    @_blocking(Client.server_version)
+    def server_version(self) -> None: ...
+
+    @checked
+    def __init__(self, transport: HttpTransport, namespace: str) -> None:
+        """Start the thread; the transport is closed with this client."""
+        self.namespace: str = namespace
+        self._client = Client(transport)
+        self._transport = transport
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kcr.connect", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread; without this the end of the process does so."""
+        if self._loop.is_closed():
+            return
+        atexit.unregister(self.close)
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @checked
+    def watch(
+        self, kind: type[R], namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> Iterator[WatchEvent[R]]:
+        """Yield the present objects as ADDED, then their changes for ever; leave it by `break`.
+
+        Args:
+            kind: The kind.
+            namespace: Empty for all namespaces.
+            labels: A label selector.
+            fields: A field selector.
+
+        Raises:
+            GoneError: The version to go on from is compacted; begin again.
+        """
+        for event in self._items(_changes(self._client, kind, namespace, labels, fields)):
+            if event is not None:
+                yield event
+
+    @checked
+    def wait(
+        self,
+        kind: type[R],
+        key: Key,
+        condition: str | Callable[[R | None], object],
+        *,
+        timeout: NotNegative | None = None,
+    ) -> R | None:
+        """Wait until an object is as wanted, and return it.
+
+        ```python
+        cluster.wait(Job, key, "Complete", timeout=60)
+        cluster.wait(Deployment, key, kcr.is_ready)
+        ```
+
+        Args:
+            kind: The kind.
+            key: Its namespace and name. It may not exist yet.
+            condition: The type of a condition that is to be `True`; `delete` for its absence; or a function of the
+                object, which is None while there is none.
+            timeout: How many seconds to wait at most; None for any time.
+
+        Raises:
+            TimeoutError: The time is over.
+        """
+        changes = _changes(self._client, kind, key.namespace, "", f"metadata.name={key.name}")
+        for event in self._items(changes, f"{kind.resource.display} {key}: not {condition}", timeout):
+            obj = event.object if event is not None and event.type != "DELETED" else None
+            if condition(obj) if callable(condition) else _holds(obj, condition):
+                break
+        return obj
+
+    @checked
+    def follow_log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> Iterator[bytes]:
+        """Follow the log of a container line by line until it ends."""
+        return self._items(_lines(self._client, key, options))
+
+    def _items(self, items: AsyncGenerator[T, None], about: str = "", seconds: float | None = None) -> Iterator[T]:
+        end, steps = None if seconds is None else self._loop.time() + seconds, set[Any]()
+        try:
+            while found := self._run(_next(items, steps), None if end is None else end - self._loop.time()):
+                yield found[0]
+        except TimeoutError:
+            raise TimeoutError(f"{about} within {seconds:g} s") from None
+        finally:
+            with suppress(KcrError):  # it is closed
+                self._run(_close(items, steps))
+
+    def _run(self, call: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        if self._loop.is_closed():
+            call.close()
+            raise KcrError("this client is closed: call kcr.connect() again")
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result(seconds)
+        except BaseException:
+            # Ctrl-C, or the end of the time; else it has ended.
+            future.cancel()
+            raise
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
+        await self._transport.aclose()
+        await self._loop.shutdown_asyncgens()
+
+
+async def _next(items: AsyncGenerator[T, None], steps: set[Any]) -> tuple[T] | None:
+    steps.add(step := asyncio.current_task())
+    async for item in items:
+        steps.remove(step)
+        return (item,)
+    return None
+
+
+async def _close(items: AsyncGenerator[Any, None], steps: set[Any]) -> None:
+    for step in steps:  # Ctrl-C may come before its future is known
+        step.cancel()
+    if steps:
+        await asyncio.wait(steps)
+    await items.aclose()
+
+
+async def _changes(
+    client: Client, kind: type[R], namespace: str, labels: str, fields: str
+) -> AsyncGenerator[WatchEvent[R] | None, None]:
+    """Yield the present objects as ADDED, None when there are none, and then their changes."""
+    metadata, objects = await client.list_page(kind, namespace, labels=labels, fields=fields)
+    for obj in objects:
+        yield WatchEvent(type="ADDED", object=obj)
+    if not objects:
+        yield None
+    version = metadata.resource_version
+    while True:
+        async with client.watch(
+            kind, namespace, resource_version=version, timeout_seconds=_WATCH_SECONDS, labels=labels, fields=fields
+        ) as events:
+            async for event in events:
+                version = event.object.metadata.resource_version
+                if event.type != "BOOKMARK":
+                    yield event
+
+
+async def _lines(client: Client, key: Key, options: LogOptions) -> AsyncGenerator[bytes, None]:
+    async with client.follow_log(key, options) as lines:
+        async for line in lines:
+            yield line
+
+
+def _holds(obj: Resource | None, condition: str) -> bool:
+    if condition == "delete" or obj is None:
+        return obj is None and condition == "delete"
+    status = msgspec.json.decode(codec.encode(obj)).get("status") or {}
+    return any(one["type"] == condition and one["status"] == "True" for one in status.get("conditions") or ())
+
+
+@checked
+def connect(kubeconfig: str | None = None, context: str | None = None, namespace: str | None = None) -> SyncClient:
+    """Connect to a cluster, for scripts and notebooks: a client whose methods block.
+
+    ```python
+    with kcr.connect() as cluster:
+        for pod in cluster.list(Pod, cluster.namespace):
+            print(pod.metadata.name, pod.status.phase)
+    ```
+
+    Args:
+        kubeconfig: A path; None for `$KUBECONFIG`, the pod's account or `~/.kube/config`.
+        context: The context in the kubeconfig; None for its current one.
+        namespace: The attribute `namespace`; None for that of the context.
+
+    Raises:
+        ConfigError: There is no configuration, or it is not usable.
+    """
+    config = load_config(kubeconfig, context)
+    return SyncClient(HttpTransport(config), config.namespace if namespace is None else namespace)

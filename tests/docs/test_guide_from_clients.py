@@ -1,6 +1,8 @@
 """The guide for those who come from client libraries: its script runs, and the names on both sides exist."""
 
+import asyncio
 import re
+from pathlib import Path
 from random import Random
 
 import kr8s
@@ -10,8 +12,8 @@ import pytest
 
 import kcr
 from kcr.api.core import Pod
-from kcr.client import api_client
-from kcr.testing import FakeManager, VirtualClock
+from kcr.client import SyncClient, api_client
+from kcr.testing import VirtualClock
 from kcr_devcluster.cluster import EmbeddedCluster
 from kcr_devcluster.cluster.node import RunResult
 from tests.kit.documents import ROOT, blocks, files
@@ -44,23 +46,32 @@ async def test_program_of_kubernetes_aio_runs_a_job(kcr_clock: VirtualClock) -> 
                 assert await program.run(api_client(cluster.client), "hello", ["echo", "hello"]) == "hello\n"
 
 
-@pytest.mark.kcr_virtual
-async def test_script_deletes_the_failed_pods() -> None:
-    client = FakeManager().client
-    for name, phase in (("good", "Running"), ("bad", "Failed")):
-        manifest = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "app"}]}}
-        pod = await client.create_manifest(Pod, manifest, "default")
-        await client.merge_patch(Pod, pod.key, {"status": {"phase": phase}}, subresource="status")
-    with imported(files(GUIDE)["failed_pods.py"], "failed_pods") as script:
-        assert await script.delete_failed(client, "default") == ["bad"]
-    assert [pod.metadata.name for pod in await client.list(Pod)] == ["good"]
+@pytest.mark.asyncio
+async def test_script_deletes_the_failed_pods(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        for name, phase in (("good", "Running"), ("bad", "Failed")):
+            manifest = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "app"}]}}
+            pod = await cluster.client.create_manifest(Pod, manifest, "default")
+            await cluster.client.merge_patch(Pod, pod.key, {"status": {"phase": phase}}, subresource="status")
+
+        def run() -> list[str]:
+            with (
+                imported(files(GUIDE)["failed_pods.py"], "failed_pods") as script,
+                kcr.connect(str(tmp_path / "kubeconfig")) as connected,
+            ):
+                deleted: list[str] = script.delete_failed(connected, "default")
+                return deleted
+
+        assert await asyncio.to_thread(run) == ["bad"]
+        assert [pod.metadata.name for pod in await cluster.client.list(Pod)] == ["good"]
 
 
 def test_names_of_kcr_exist() -> None:
     assert set(re.findall(r"\bkcr\.([A-Za-z_]\w+)", TEXT)) - {"api", "client"} <= set(dir(kcr))
     methods = {name for heading in ("From `kubernetes` and `kubernetes_asyncio`", "From kr8s and lightkube")
                for row in rows(heading) for name in re.findall(r"(?:client\.|`)(\w+)\(", row[-1])}  # fmt: skip
-    assert methods - {"api_client", "load_config"} <= set(dir(kcr.Client))
+    assert methods - {"api_client", "connect", "load_config"} <= {*dir(kcr.Client), *dir(SyncClient)}
 
 
 def test_names_of_the_others_exist() -> None:
@@ -72,4 +83,4 @@ def test_names_of_the_others_exist() -> None:
     assert pods
     assert not [name for name in pods if not hasattr(kr8s.asyncio.objects.Pod, name)]
     clients = re.findall(r"`(\w+)(?:\(|`)", " ".join(row[1] for row in rows("From kr8s and lightkube")))
-    assert not set(clients) - {"AsyncClient", "create_namespaced_resource"} - set(dir(lightkube.AsyncClient))
+    assert not set(clients) - {"AsyncClient", "Client", "create_namespaced_resource"} - set(dir(lightkube.AsyncClient))

@@ -358,6 +358,9 @@ class HttpResponse:
 
     _answer: aiohttp.ClientResponse
     _pool: _Pool
+    request: Request
+    due: float
+    is_late: bool
     status: int
     headers: Mapping[str, str]
     task: asyncio.Task[Any]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -154,6 +154,13 @@ async def go(*arguments: Any) -> None:
 
 async def explained(*arguments: Any) -> Any:
     """Any function that explains."""
+
+
+@cache
+def cluster() -> kcr.client.SyncClient:
+    """A client whose methods block, of a server that does not exist."""
+    config = kcr.client.ClusterConfig(server="https://127.0.0.1:1")
+    return kcr.client.SyncClient(kcr.client.HttpTransport(config), "default")
 
 
 def plain(*arguments: Any) -> None:

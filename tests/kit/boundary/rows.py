@@ -93,6 +93,7 @@ METHODS: Mapping[str, str] = {
     "kcr.WaitFor": "absence",
     "kcr.workqueue.WorkQueue": "add add_after",
     "kcr.client.RateLimit": "",
+    "kcr.client.SyncClient": "watch wait follow_log",
     "kcr.dependents.EventEmitter": "",
     "kcr.testing.CrashingTransport": "crash_after lose_reply",
     "kcr.testing.Rule": "during fail delay then lose_request lose_reply arrive_late freeze cut lag change draw",
