@@ -70,8 +70,13 @@ class WriteTracker(Protocol):
         """Note that the create under a generated name was refused."""
         return
 
-    def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
-        """Note a write, and the object in the answer; the name in the key is empty when the server drew it."""
+    def wrote(
+        self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource, *, is_new: bool = False
+    ) -> None:
+        """Note a write, and the object in the answer; the name in the key is empty when the server drew it.
+
+        With `is_new` its version is this write's, and contains no change of others.
+        """
         ...
 
     def deleted(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key) -> None:
@@ -118,11 +123,11 @@ def reconciled_key(key: Key) -> Key:
     return running if isinstance(running, MemberKey) and running.local == key else key
 
 
-def report_wrote(client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
+def report_wrote(client: WritingClient, kind: type[Resource], key: Key, obj: Resource, *, is_new: bool = False) -> None:
     """Report an answered write, and the object in the answer, to the tracker of the running reconcile."""
     context = WRITE_CONTEXT.get()
     if context.tracker is not None and context.owner is not None:
-        context.tracker.wrote(context.owner, client, kind, key, obj)
+        context.tracker.wrote(context.owner, client, kind, key, obj, is_new=is_new)
 
 
 def report_deleted(client: WritingClient, kind: type[Resource], key: Key) -> None:

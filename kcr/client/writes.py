@@ -154,7 +154,7 @@ class Writes(Calls):
     async def _create_once(self, kind: type[R], key: Key, body: bytes) -> R:
         namespace, path = key.namespace, kind.resource.path(key.namespace)
         try:
-            return (await self._written(kind, key, self._write("POST", path, body)))[0]
+            return (await self._written(kind, key, self._write("POST", path, body), before="0"))[0]
         except ApiError as error:
             if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
                 raise
@@ -164,9 +164,12 @@ class Writes(Calls):
             raise error_for(error.code, error.reason, said) from error
 
     async def _written(
-        self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = ""
+        self, kind: type[R], key: Key, answer: Awaitable[bytes], subresource: str = "", before: str = ""
     ) -> tuple[R, bytes]:
-        """Return the object in the answer to a write, and the answer; report it to the running reconcile's tracker."""
+        """Return the object in the answer to a write, and the answer; report it to the running reconcile's tracker.
+
+        Where the version before is known, another version in the answer is this write's.
+        """
         try:
             body = await answer
             obj = decoding.read_object(kind, body, key.name)
@@ -175,7 +178,7 @@ class Writes(Calls):
             if subresource:
                 await check_subresource(self, kind.resource, key, subresource, error)
             raise
-        report_wrote(self, kind, key, obj)
+        report_wrote(self, kind, key, obj, is_new=before not in ("", obj.metadata.resource_version))
         return obj, body
 
     async def update(self, obj: U, *, subresource: str = "") -> U:
@@ -354,7 +357,7 @@ class Writes(Calls):
         about, wanted = (old.resource, key, subresource, self._options.field_manager), hash(body)
         if self._without_effect.get(about) == wanted:
             return old
-        patched = await self._patch(type(old), key, body, subresource, MERGE_PATCH)
+        patched = await self._patch(type(old), key, body, subresource, MERGE_PATCH, old.metadata.resource_version)
         if self.is_dry_run or patched.metadata.resource_version != old.metadata.resource_version:
             return patched
         # It lacks defaults of the server, such as those of a pod template, and would be sent in each reconcile.
@@ -419,9 +422,11 @@ class Writes(Calls):
             what = f"{kind.resource.display} {key}: the server would drop {dropped}"
             raise ValueError(f"{call}: {what}: write it with {remedy}")
 
-    async def _patch(self, kind: type[R], key: Key, body: bytes, subresource: str, content_type: str) -> R:
+    async def _patch(
+        self, kind: type[R], key: Key, body: bytes, subresource: str, content_type: str, before: str = ""
+    ) -> R:
         answer = self._write("PATCH", object_path(kind, key, subresource), body, content_type)
-        return (await self._written(kind, key, answer, subresource))[0]
+        return (await self._written(kind, key, answer, subresource, before))[0]
 
     @checked_on_failure
     async def delete(

@@ -85,6 +85,12 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         "A key is deferred until the stores show the writes of its last reconcile: True for the writes of the "
         "manager's client, an `OwnWrites` for those that the reconciler records in it, False to never defer.",
     ] = True
+    on_own_writes: Annotated[
+        bool,
+        "Whether the watch event of the reconcile's own write enqueues the key, as in controller-runtime. False for a "
+        "reconciler that needs no second turn after `create`, `patch` and `patch_status`; other writes, and changes of "
+        "finalizers, enqueue it.",
+    ] = True
     reconcile_timeout: Annotated[
         Annotated[float, Meta(gt=0)] | None, "Seconds after which a reconcile is cancelled and fails; None for never."
     ] = None
@@ -213,6 +219,8 @@ class Controller:
             raise error_of(about, "reconciler", fault)
         if options.queue is not None and (options.limiter or options.fair_by or options.in_flight):
             raise ValueError(f"{about}: the queue brings limiter, fair_by and in_flight: give them to Manager.queue")
+        if not options.on_own_writes and options.own_writes is not True:
+            raise ValueError(f"{about}: on_own_writes=False needs own_writes=True, so that the writes are known")
         expected = tuple(options.expected_errors)
         check_fields(about, ControllerOptions(expected_errors=expected))
         self.name = name
@@ -302,7 +310,8 @@ class Controller:
             informer: Watches the kind.
         """
         self.watched.add(source, informer)
-        informer.add_handler(EnqueueRequests(self.name, source, self.queue.add, self.dropped))
+        own_writes = None if self._options.on_own_writes else self.own_writes
+        informer.add_handler(EnqueueRequests(self.name, source, self.queue.add, self.dropped, own_writes))
 
     @checked
     def declare(
@@ -428,6 +437,8 @@ class Controller:
         if isinstance(writes, ReadYourWrites):
             # The innermost: events that arrived during a reconcile are enqueued even if another observer fails.
             observers.append(writes)
+        elif self.own_writes is not None and not self._options.on_own_writes:
+            observers.append(ReadYourWrites(self.own_writes, self.queue))
         if client is not None and client.is_dry_run:
             # Late, for it counts the keys that it admits as reconciled.
             gates.append(MinInterval(DRY_RUN_INTERVAL_SECONDS, self.queue))

@@ -196,6 +196,8 @@ class OwnWrites:
             written: The object in its answer.
             enqueue: Enqueues the key.
         """
+        if key in self._events:
+            return  # `end` does
         progress, version = store.progress_of(written), version_of(written.metadata.resource_version)
         progress.notify_at_version(version, partial(self._all_reached, key, self.pending[key], enqueue))
 

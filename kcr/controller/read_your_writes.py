@@ -240,7 +240,9 @@ class TrackedWrites(OwnWritesGate):
         # Of a store that is not synced nothing is known, and its readers wait for it themselves.
         return (one for one in informers if one.store.synced and not one.store.is_closed)
 
-    def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource) -> None:
+    def wrote(
+        self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource, *, is_new: bool = False
+    ) -> None:
         """Note a write of the reconcile of a key."""
         if self._breaker is not None:
             self._breaker.wrote(owner, client, kind, key, obj)
@@ -251,6 +253,8 @@ class TrackedWrites(OwnWritesGate):
         for informer in self._showing(kind, cluster):
             if informer.shows(obj):
                 self._own_writes.wrote(owner, informer.store, obj)
+                if not is_new:  # its event may show the write of another
+                    self._own_writes.is_echo(owner, obj.metadata.resource_version)
                 # When no store shows it then, it is key again.
                 self._own_writes.follow(owner, informer.store, obj, partial(self._enqueue_unseen, owner))
         if (self._unanswered or self._own_writes.generated) and key.name:

@@ -14,6 +14,7 @@ from kcr.arguments import checked, list_in, ran, refuse
 from kcr.controller.gates import HandlingGate, is_resumed
 from kcr.controller.observers.conflicts import Conflicts
 from kcr.controller.observers.hot_loop import HotLoops
+from kcr.controller.own_writes import OwnWrites
 from kcr.controller.predicates import Predicate, name_of
 from kcr.controller.retries import is_requested
 from kcr.errors import KcrError, NotSyncedError, described
@@ -163,7 +164,7 @@ class EnqueueRequests(Handler[Any]):
 
     def __init__(
         self, controller: str, source: Source, add: Callable[[Key, int, Reason | None], object],
-        dropped: DroppedEvents | None = None,
+        dropped: DroppedEvents | None = None, own_writes: OwnWrites | None = None,
     ) -> None:  # fmt: skip
         """Make a handler.
 
@@ -172,7 +173,9 @@ class EnqueueRequests(Handler[Any]):
             source: The kind, its mapping function and its predicate.
             add: Adds a key to the controller's queue, with its priority and reason.
             dropped: Notes the events that the predicate drops; None for none.
+            own_writes: The writes whose events enqueue nothing; None for none.
         """
+        self._own_writes = own_writes
         self._dropped = dropped
         self._place = source.kind.resource.display, name_of(source.predicate)
         self._controller = controller
@@ -182,14 +185,15 @@ class EnqueueRequests(Handler[Any]):
     def on_add(self, obj: Resource, initial: bool) -> None:
         """Enqueue the object's keys."""
         if self._passes(None, obj):
-            self._enqueue(Trigger.added(obj, initial), obj)
+            self._enqueue(Trigger.added(obj, initial), obj, may_be_echo=not initial)
         else:
             self._drop(None, obj)
 
     def on_update(self, old: Resource, new: Resource) -> None:
         """Enqueue the keys of both objects: an object that is no longer mapped to must be reconciled as well."""
         if self._passes(old, new) or (self._source.enqueues_itself and _is_asked_for(old, new)):
-            self._enqueue(Trigger.updated(old, new), old, new)
+            same = old.metadata.finalizers == new.metadata.finalizers  # else `kcr.finalized` waits for it
+            self._enqueue(Trigger.updated(old, new), old, new, may_be_echo=same)
         else:
             self._drop(old, new)
 
@@ -214,7 +218,7 @@ class EnqueueRequests(Handler[Any]):
         except (Exception, SystemExit) as error:
             raise self._failure("predicate", new or old, error) from error
 
-    def _enqueue(self, trigger: Trigger, *objects: Resource) -> None:
+    def _enqueue(self, trigger: Trigger, *objects: Resource, may_be_echo: bool = False) -> None:
         keys: dict[Key, None] = {}
         failure: KcrError | None = None
         for obj in objects:
@@ -229,8 +233,13 @@ class EnqueueRequests(Handler[Any]):
                 failure = self._failure("mapping function", obj, error)
                 failure.__cause__ = error
         # Where the mapping of one object fails, that of the other counts.
-        for key in keys:
-            self._add(key, *trigger)
+        if may_be_echo and self._own_writes is not None:
+            for key in keys:
+                enqueue = partial(self._add, key, *trigger)
+                self._own_writes.enqueue_unless_echo(key, objects[-1].metadata.resource_version, enqueue)
+        else:
+            for key in keys:
+                self._add(key, *trigger)
         if failure is not None:
             raise failure
 

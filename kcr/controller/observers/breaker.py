@@ -93,7 +93,10 @@ class Breaker(WriteTracker):
         # The size at which keys that are long calm are dropped. It doubles, so that a key costs a constant.
         self._sweep_at = 64
 
-    def wrote(self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource | None) -> None:
+    def wrote(
+        self, owner: Key, client: WritingClient, kind: type[Resource], key: Key, obj: Resource | None, *,
+        is_new: bool = False,
+    ) -> None:  # fmt: skip
         """Count a write, and the object in its answer; None of a deletion."""
         pace = self._paces.get(owner)
         tokens = 1.0 if pace is None or pace.taken < _WARM else _tokens(pace, kind, key, obj)
