@@ -149,7 +149,7 @@ types: $(STAMP)
 $(BIN)/kcr: pyproject.toml devcluster/pyproject.toml requirements-build.lock requirements-demo.lock
 	$(call install,requirements-demo.lock)
 
-$(STAMP): pyproject.toml devcluster/pyproject.toml requirements-build.lock requirements-dev.lock tools/helm.py tools/browser.py
+$(STAMP): pyproject.toml devcluster/pyproject.toml requirements-build.lock requirements-dev.lock tools/helm.py tools/layers.py tools/browser.py
 	$(call install,requirements-dev.lock)
 	@# Each of the processes that the tests start would compile kcr, until one has.
 	@$(BIN)/python -m compileall -q -j 0 kcr controllers devcluster

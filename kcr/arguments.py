@@ -149,7 +149,7 @@ class CallCheck:
         return called(self._function, arguments[0] if arguments else None)
 
 
-check_of_call = cache(CallCheck)
+check_of_call: Callable[[Callable[..., Any]], CallCheck] = cache(CallCheck)
 
 
 def _by_place(parameters: Iterable[inspect.Parameter]) -> tuple[list[str], str]:

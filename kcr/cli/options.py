@@ -40,7 +40,7 @@ def _parsed(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ..
     return parse_one(texts)
 
 
-object_argument = click.argument(
+object_argument: Callable[[F], F] = click.argument(
     "name", nargs=-1, required=True, metavar="KIND/NAME", callback=_parsed, shell_complete=complete_objects
 )
 

@@ -64,7 +64,7 @@ class DispatchingWriter(Generic[R]):
         self.store = store
         self.registrations: tuple[Registration[R], ...] = ()
         self.synced: asyncio.Event = asyncio.Event()
-        self.has_ended = False
+        self.has_ended: bool = False
         self._kind = kind
 
     def register(self, registration: Registration[R]) -> None:
@@ -207,7 +207,7 @@ class StorePart(Generic[R]):
         self._on_left = on_left or writer.remove
         self.progress: StoreProgress = StoreProgress()
         self.filled: asyncio.Event = asyncio.Event()
-        self.covers = covers
+        self.covers: Callable[[ObjectMeta], bool] = covers
         self._writer = writer
         self._parts = parts
         # The keys of its objects whose newest version cannot be decoded.

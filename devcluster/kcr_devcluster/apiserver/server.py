@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from kcr.clock import Clock
 from kcr_devcluster.apiserver.admission.caller import WebhookCaller
-from kcr_devcluster.apiserver.admission.chain import REQUEST_SECONDS, respond
+from kcr_devcluster.apiserver.admission.chain import REQUEST_SECONDS, Admission, respond
 from kcr_devcluster.apiserver.admission.policies.plugins import make_admission
 from kcr_devcluster.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr_devcluster.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
@@ -182,7 +182,7 @@ class APIServer:
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage, self._clock, self._random = storage, clock, random
         self._routes = Routes((*kinds, *REVIEW_KINDS, BINDINGS), version)
-        self.admission = make_admission(context, self._routes, self.authorizer, caller)
+        self.admission: Admission = make_admission(context, self._routes, self.authorizer, caller)
         self._max_backlog, self._watches = max_watch_backlog, OpenWatches()
         self._ignored_parameters = () if sharded_list_and_watch else ("shardSelector",)
         self.request_metrics: ServerMetrics = ServerMetrics(

@@ -13,11 +13,11 @@ class OfficialApiClient(ApiClient):
     """A part of `TypedApiClient`."""
 
     def __init__(self, rest_client: Any, headers: dict[str, str]) -> None:
-        self.configuration = Configuration(host="")
-        self.client_side_validation = self.configuration.client_side_validation
+        self.configuration: Configuration = Configuration(host="")
+        self.client_side_validation: bool = self.configuration.client_side_validation
         self.rest_client: Any = rest_client.refusing(_refusal)
         self.default_headers = headers
-        self.cookie = None
+        self.cookie: None = None
 
     async def call_api(
         self, method: str, url: str, header_params: Any = None, body: Any = None, *args: Any, **options: Any

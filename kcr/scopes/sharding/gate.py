@@ -42,7 +42,7 @@ class ShardGate(ScopeGate[int]):
             gather: Called with an object that a user has moved here; `gathered` answers it.
         """
         super().__init__(controller)
-        self.is_sharded = controller.is_sharded
+        self.is_sharded: bool = controller.is_sharded
         self._shards = shards
         # The shard of each object that was deleted, and of each key that was admitted, the oldest first.
         self._deleted: dict[Key, int] = {}

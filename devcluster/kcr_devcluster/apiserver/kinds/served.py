@@ -95,7 +95,9 @@ class ServedIndex:
     def _index(self) -> None:
         custom = (kind for name in sorted(self._custom) for kind in self._custom[name])
         self.kinds: tuple[Kind, ...] = (*self.builtin, *custom)
-        self.by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
+        self.by_place: dict[tuple[str, str, str], Kind] = {
+            (k.type.group, k.type.version, k.type.plural): k for k in self.kinds
+        }
         current = {k.type.group for k in self.kinds if k.conversion is None or not k.conversion.warning}
         # Groups that hold nothing but deprecated versions come last.
         self.groups: Mapping[str, tuple[str, ...]] = {

@@ -8,9 +8,11 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/st
 
 from collections.abc import Sequence
 from datetime import datetime
+from random import Random
 from typing import NamedTuple
 
 from kcr.api.equality import same_json
+from kcr.clock import Clock
 from kcr_devcluster.apiserver.apply.tracking import Tracking, track
 from kcr_devcluster.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PRIORITY_CLASSES
 from kcr_devcluster.apiserver.kinds.kind import Kind
@@ -68,6 +70,7 @@ from kcr_devcluster.apiserver.storage.admission import (
     chain_of,
 )
 from kcr_devcluster.apiserver.storage.records import Record
+from kcr_devcluster.apiserver.storage.storage import Storage
 from kcr_devcluster.go_numbers import stored_numbers
 
 # A version has 64 bits.
@@ -106,9 +109,11 @@ class Registry:
     """
 
     def __init__(self, context: AdmissionContext) -> None:
-        self.storage, self.clock, self.random = context.storage, context.clock, context.random
+        self.storage: Storage = context.storage
+        self.clock: Clock = context.clock
+        self.random: Random = context.random
         steps = tuple(step(context) for step in ADMISSION)
-        (self.quotas,) = (one for one in steps if isinstance(one, QuotaAdmission))
+        self.quotas: QuotaAdmission = next(one for one in steps if isinstance(one, QuotaAdmission))
         self._steps = steps
         self._chains: dict[Kind, AdmissionChain] = {}
 

@@ -69,7 +69,7 @@ class OpenWatches(set["Watch"]):
         events: How many events were sent, by kind.
     """
 
-    has_woken_readers = False
+    has_woken_readers: bool = False
 
     def __init__(self) -> None:
         super().__init__()
