@@ -33,7 +33,6 @@ async def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
         path = tmp_path_factory.mktemp("sync") / "kubeconfig"
         path.write_text((await cluster.serve()).kubeconfig)
         yield str(path)
-    await asyncio.sleep(0.1)  # the pipes of the pod's processes close
 
 
 async def scripted(kubeconfig: str, script: Callable[[SyncClient], T]) -> T:
@@ -135,6 +134,8 @@ async def test_logs_and_commands_of_a_pod(kubeconfig: str) -> None:
         key = kcr.Key("default", "a")
         with pytest.raises(kcr.ApiError, match="in its image"):
             cluster.exec(key, ["no-such-program"])
+        done = cluster.exec(key, ["sh", "-c", "read word; echo $word; exit 3"], stdin=b"hello\n")
+        assert (done.stdout, done.exit_code) == (b"hello\n", 3)
         lines = cluster.follow_log(key)
         assert next(lines) == b"begun"
         assert next(lines) == b"on"
