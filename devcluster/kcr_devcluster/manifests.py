@@ -1,6 +1,7 @@
 """Manifests from files, folders and URLs, several kinds in one."""
 
 import http.client
+import json
 import sys
 import urllib.error
 import urllib.request
@@ -37,7 +38,7 @@ class Document(NamedTuple):
     @property
     def title(self) -> str:
         """File, kind and name, as errors say it."""
-        return f"{self.source}: {self.kind} {_name(self.manifest)}"
+        return f"{self.source}: {self.kind} {_name(self.source, self.manifest)}"
 
 
 def read_documents(path: str) -> tuple[Document, ...]:
@@ -84,7 +85,7 @@ def _objects(source: str, value: Any) -> Iterator[Document]:
     if str(value.get("apiVersion", "")).startswith("kustomize.config.k8s.io/") or Path(source).stem == "kustomization":
         raise ConfigError(f"{source}: a Kustomization is not an object: take the output of kubectl kustomize instead")
     for field in ("apiVersion", "kind"):
-        if not isinstance(value.get(field), str) or not value[field]:
+        if not _text(source, field, value.get(field)):
             raise ConfigError(f"{source}: {field} is missing")
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         # Items of `List` say what they are; those of other lists are of its kind. Source: unstructured_list.go.
@@ -92,17 +93,24 @@ def _objects(source: str, value: Any) -> Iterator[Document]:
         given = {"apiVersion": value["apiVersion"], "kind": kind} if kind else {}
         for number, item in enumerate(value["items"], 1):
             yield from _objects(f"{source}, item {number}", {**given, **item} if isinstance(item, dict) else item)
-    elif not _name(value):
+    elif not _name(f"{source}: {value['kind']}", value):
         raise ConfigError(f"{source}: {value['kind']}: metadata.name is missing")
     else:
         yield Document(source, value)
 
 
-def _name(manifest: Mapping[str, Any]) -> str:
+def _name(about: str, manifest: Mapping[str, Any]) -> str:
     metadata = manifest.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    name = metadata.get("name") or metadata.get("generateName") or ""
-    return str(name)
+    named = [_text(about, f"metadata.{field}", metadata.get(field)) for field in ("name", "generateName")]
+    return named[0] or named[1]
+
+
+def _text(about: str, field: str, value: object) -> str:
+    """Return a text, empty where there is none; YAML takes `off` and `1` for other things."""
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"{about}: {field} is {json.dumps(value)}, which is no text: put it in quotes")
+    return value or ""
 
 
 def read_texts(name: str) -> Iterator[tuple[str, str]]:

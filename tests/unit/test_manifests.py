@@ -53,6 +53,12 @@ def test_time_stays_text(tmp_path: Path) -> None:
         pytest.param("apiVersion: v1", "kind is missing", id="no-kind"),
         pytest.param("apiVersion: v1\nkind: Pod", "Pod: metadata.name is missing", id="no-name"),
         pytest.param(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: off}",
+            "Pod: metadata.name is false, which is no text: put it in quotes",
+            id="name-of-another-type",
+        ),
+        pytest.param("apiVersion: 1\nkind: Pod", "apiVersion is 1, which is no text", id="version-of-another-type"),
+        pytest.param(
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]",
             "a Kustomization is not an object: take the output of kubectl kustomize instead",
             id="kustomization",
